@@ -1,5 +1,5 @@
 # Shortcuts for people. `make run` and `make test` install missing packages and build first.
-.PHONY: all run install deb tarball image sbom packages packages-test test asan tsan fuzz sim mutants coverage soak long bench flame instructions tidy format bootstrap clean
+.PHONY: all run install deb tarball image sbom packages packages-test test test-postgres asan tsan fuzz sim mutants coverage soak long bench flame instructions tidy format bootstrap clean
 
 BUILD = build
 LISTEN ?= 127.0.0.1:7295
@@ -39,6 +39,11 @@ packages-test: all
 test:
 	@tools/bootstrap.sh test
 	@python3 tools/test.py
+
+# All end-to-end tests, and the unit tests that have a store, on PostgreSQL. `make test` runs a part of them.
+test-postgres:
+	@tools/bootstrap.sh test
+	@python3 tools/test.py --only postgres
 
 asan:
 	@tools/bootstrap.sh test

@@ -25,8 +25,9 @@ TSAN_TESTS = ["once/test_exactly_once.py", "http/test_large_bodies.py", "admissi
 # sockets. `make long` runs all of them over TLS.
 TLS_TESTS = ["http/test_http_connections.py", "http/test_http_malformed.py", "http/test_large_bodies.py", "runs/test_gone_workers.py", "runs/test_jobs.py",
              "events/test_run_stream.py", "events/test_tenant_stream.py", "cli/test_cli_engine.py", "once/test_socket_faults.py"]
-# On a PostgreSQL server: those that look at the server from outside only.
-POSTGRES_TESTS = ["once/test_exactly_once.py", "admission/test_limit.py", "runs/test_jobs.py", "runs/test_run_signals.py", "entities/test_entity_updates.py"]
+# On a PostgreSQL server: a quick part, of about 35 s of CPU time. `make test-postgres` runs all of them there.
+POSTGRES_TESTS = ["once/test_exactly_once.py", "admission/test_limit.py", "admission/test_exact_limits.py", "runs/test_jobs.py", "runs/test_run_signals.py",
+                  "runs/test_retention.py", "entities/test_entity_updates.py", "events/test_tenant_stream.py", "store/test_doctor.py", "cli/test_cli_files.py"]
 POSTGRES = [PYTHON, str(ROOT / "tests/tools/with_postgres.py")]
 # The stages share what pytest has made of the tests' sources: that takes longer than most files take to run.
 COMPILED_TESTS = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ROOT / "build/pycache")}
@@ -40,6 +41,8 @@ RELEASE_TESTS = ["operating/test_docs.py", "operating/test_examples.py", "operat
 # Unit tests too run once, on the ASan build; on the release build only those that do more there (tests/CMakeLists.txt).
 RELEASE_TARGETS = ["pawl", "libpawl_shared", "libpawl_static", "sim", "print_routes", "bench/all", "release_tests"]
 SHARES = 4
+# Groups that `make test` leaves out.
+ON_DEMAND = ["postgres"]
 JOBS = str(os.cpu_count() or 2)
 # Stages that compute use all cores, one after the other. End-to-end tests wait more than they compute: two stages of them run
 # beside, so that no core is idle while they wait.
@@ -120,9 +123,9 @@ def counted(code, out):
     return found.get("passed", 0), max(found.get("failed", 0) + found.get("error", 0), 1 if code else 0), out
 
 
-def e2e_share(share):
+def e2e_share(share, left_out=RELEASE_TESTS):
     files = sorted(str(path.relative_to(ROOT / "tests/e2e")) for path in (ROOT / "tests/e2e").rglob("test_*.py"))
-    return [f for f in files if f not in RELEASE_TESTS][share::SHARES]
+    return [f for f in files if f not in left_out][share::SHARES]
 
 
 def fuzz(folder, seconds):
@@ -229,6 +232,8 @@ def stages(deep=False):
         Stage("build-tsan", "tsan", build("build-tsan", "-DPAWL_SANITIZE=thread")),
         *(Stage(f"e2e-asan {i + 1}", "asan", e2e("build-asan", e2e_share(i), slow, "not slow"), ["build-asan"], WAITING) for i in range(SHARES)),
         Stage("sdk c", "asan", c_library("build-asan", SANITIZER_ENV), ["build-asan"], WAITING),
+        *(Stage(f"e2e on postgres {i + 1}", "postgres", e2e("build", e2e_share(i, []), on=POSTGRES), ["build"], WAITING) for i in range(SHARES)),
+        Stage("unit on postgres", "postgres", build("build", targets=["unit_on_postgres"]), ["build"]),
         Stage("e2e-tsan", "tsan", e2e("build-tsan", TSAN_TESTS, slow, marks="not slow"), ["build-tsan"], WAITING),
         Stage("unit-asan", "asan", unit("build-asan", SANITIZER_ENV), ["build-asan"]),
         Stage("simulator", "release", check("build/sim", "--seeds", "1..10000", "--jobs", JOBS), ["build"]),
@@ -253,11 +258,18 @@ def report(stage, result, seconds):
             print("\n".join("    " + line for line in out.splitlines()[-200:]), flush=True)
 
 
+def is_wanted(stage, only):
+    """`only`: a group, or None for all but those that are run on demand."""
+    if only is None:
+        return stage.group not in ON_DEMAND
+    return stage.group == only or (only in ("lint", *ON_DEMAND) and stage.name == "build")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", help="one group: release, asan, tsan, fuzz or lint")
+    parser.add_argument("--only", help="one group: release, asan, tsan, fuzz, lint or postgres")
     only = parser.parse_args().only
-    wanted = [s for s in stages(deep=only == "lint") if not only or s.group == only or (only == "lint" and s.name == "build")]
+    wanted = [s for s in stages(deep=only == "lint") if is_wanted(s, only)]
     begun = time.monotonic()
     done, totals, lock = {}, [0, 0], threading.Condition()
 

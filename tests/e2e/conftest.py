@@ -6,7 +6,16 @@ import pytest
 import endpoint
 import faults
 import harness
+import stores
 from receiver import Receiver
+
+
+def pytest_collection_modifyitems(config, items):
+    """Tests that are about the SQLite file itself are not part of a run on PostgreSQL."""
+    if stores.POSTGRES:
+        about_the_file = [item for item in items if item.get_closest_marker("sqlite")]
+        config.hook.pytest_deselected(items=about_the_file)
+        items[:] = [item for item in items if item not in about_the_file]
 
 
 @pytest.fixture(scope="session")

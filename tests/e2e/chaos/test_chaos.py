@@ -6,6 +6,8 @@ import collections
 import os
 import random
 
+import pytest
+
 import fault_plan
 import ledger as ledgers
 import observe
@@ -40,6 +42,7 @@ def live_through(library, folder, seed, seconds):
     return counts
 
 
+@pytest.mark.sqlite("the disk under the file fills up")
 def test_nothing_acknowledged_is_lost_or_doubled_whatever_fails(fault_library, tmp_path):
     seed = int(os.environ.get("PAWL_CHAOS_SEED", random.SystemRandom().randrange(1 << 32)))
     total, left = collections.Counter(), SECONDS

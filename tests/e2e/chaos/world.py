@@ -69,7 +69,7 @@ class World:
         self.receiver = Receiver()
         self.hooks = Hooks(self.receiver, ledger, seed)
         self.proxy = fault_proxy.Proxy(seed, "api", "bus", "hooks")
-        self.server = harness.Server(folder, "--bus", f"nats://127.0.0.1:{self.proxy.ports['bus']}", "--log-level", "error", store="store/pawl.db", preload=library,
+        self.server = harness.Server(folder, "--bus", f"nats://127.0.0.1:{self.proxy.ports['bus']}", "--log-level", "error", file="store/pawl.db", preload=library,
                                      env=faults.environment(PAWL_CLOCK_FILE=self.clock.file, **self.disk.environment))
 
     @property

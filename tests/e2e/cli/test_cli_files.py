@@ -24,6 +24,9 @@ def sqlite(path, sql):
 
 # --- backup ---
 
+COPIES = pytest.mark.sqlite("pawl copies files; a database is copied by its own tools")
+
+
 @pytest.fixture
 def busy():
     """A server on which runs are started all the time; acknowledged holds their ids."""
@@ -48,6 +51,7 @@ def busy():
                 t.join()
 
 
+@COPIES
 def test_an_online_copy_has_everything_acknowledged_before_it(busy, tmp_path):
     s, acknowledged = busy
     harness.wait_until(lambda: len(acknowledged) >= 300, "runs are being started")
@@ -62,6 +66,7 @@ def test_an_online_copy_has_everything_acknowledged_before_it(busy, tmp_path):
     harness.wait_until(lambda: len(acknowledged) > len(have), "starts go on after the copy")
 
 
+@COPIES
 def test_a_server_runs_on_a_copy_as_on_the_first(busy, tmp_path):
     s, acknowledged = busy
     harness.wait_until(lambda: len(acknowledged) >= 50, "runs are being started")
@@ -78,6 +83,7 @@ def test_a_server_runs_on_a_copy_as_on_the_first(busy, tmp_path):
         copy.close()
 
 
+@COPIES
 def test_a_copy_does_not_replace_a_file_unless_told_to(dev_server, tmp_path):
     target = tmp_path / "copy.db"
     target.write_text("precious")
@@ -100,6 +106,7 @@ def test_a_refused_copy_leaves_no_file(tmp_path):
     assert r.code == 1 and "UNAUTHENTICATED" in r.err and list(tmp_path.iterdir()) == [], r
 
 
+@COPIES
 def test_copies_at_once_all_come_out_whole(dev_server, tmp_path):
     """One at a time inside the server; the others ask again until it is their turn."""
     done = harness.together(3, lambda i: pawl("backup", "--to", tmp_path / f"c{i}.db", PAWL_URL=dev_server.url))
@@ -108,16 +115,18 @@ def test_copies_at_once_all_come_out_whole(dev_server, tmp_path):
         assert sqlite(tmp_path / f"c{i}.db", "PRAGMA integrity_check") == [("ok",)]
 
 
+@COPIES
 def test_a_copy_of_a_file_without_a_server(tmp_path):
     server = harness.Server(tmp_path).start()
     server.client().workflow("t")
     run = server.client().start("t").json["run_id"]
     assert server.stop() == 0
     target = tmp_path / "copy.db"
-    assert pawl("backup", "--to", target, PAWL_STORE=f"sqlite:{server.db}").code == 0
+    assert pawl("backup", "--to", target, PAWL_STORE=server.store).code == 0
     assert run.replace("-", "") in {row[0].hex() for row in sqlite(target, "SELECT id FROM runs")}
 
 
+@COPIES
 def test_no_copy_is_left_beside_the_data(tmp_path):
     """Also when the client goes away in the middle of it."""
     server = harness.Server(tmp_path).start()
@@ -159,7 +168,7 @@ def stopped(tmp_path):
 
 
 def test_the_doctor_finds_nothing_wrong_with_a_sound_file(stopped):
-    r = pawl("doctor", "--store", f"sqlite:{stopped.db}")
+    r = pawl("doctor", "--store", stopped.store)
     assert r.code == 0 and r.rows[0] == ["CHECK", "OK", "CHECKED", "DETAIL"], r
     assert [row[:2] for row in r.rows[1:]] == [[name, "yes"] for name in CHECKS]
     stopped.start()
@@ -185,10 +194,10 @@ def test_the_doctor_finds_nothing_wrong_with_a_sound_file(stopped):
 ])
 def test_the_doctor_finds_what_was_tampered_with(stopped, sql, check):
     write(stopped.db, FOLD_COUNTERS + sql)
-    r = pawl("doctor", "--store", f"sqlite:{stopped.db}")
+    r = pawl("doctor", "--store", stopped.store)
     assert r.code == 1, r
     assert [row[:2] for row in r.rows[1:len(CHECKS) + 1]] == [[name, "no" if name == check else "yes"] for name in CHECKS], r
-    said = pawl("doctor", "--store", f"sqlite:{stopped.db}", "--json")
+    said = pawl("doctor", "--store", stopped.store, "--json")
     assert said.code == 1 and said.json["ok"] is False
     assert [c["name"] for c in said.json["checks"] if not c["ok"]] == [check]
     assert all(c["found"] for c in said.json["checks"] if not c["ok"])
@@ -197,7 +206,7 @@ def test_the_doctor_finds_what_was_tampered_with(stopped, sql, check):
 # --- without a server ---
 
 def test_tenants_and_keys_are_set_up_on_the_file(tmp_path):
-    store = f"sqlite:{tmp_path}/pawl.db"
+    store = harness.stores.url(tmp_path / "pawl.db")
     assert pawl("tenant", "set", "acme", "--max-concurrent-runs", "1", "--store", store).code == 0
     assert pawl("tenant", "show", "acme", "--store", store, "--json").json["max_concurrent_runs"] == 1
     assert [row[0] for row in pawl("tenant", "list", PAWL_STORE=store).rows] == ["ID", "acme"]
@@ -220,7 +229,7 @@ def test_a_store_that_cannot_be_is_refused_with_the_servers_words(tmp_path):
 
 def test_a_command_on_the_file_leaves_no_process(tmp_path):
     """The private server ends with the command; a real one can take the file at once."""
-    store = f"sqlite:{tmp_path}/pawl.db"
+    store = harness.stores.url(tmp_path / "pawl.db")
     assert pawl("tenant", "set", "a", "--store", store).code == 0
     server = harness.Server(tmp_path).start()
     try:

@@ -240,7 +240,7 @@ def test_a_repeated_rollback_with_its_key_goes_back_once(run, api, tenant):
 
 
 def test_history_and_rollback_work_on_a_file(tmp_path):
-    store = f"sqlite:{tmp_path}/pawl.db"
+    store = harness.stores.url(tmp_path / "pawl.db")
     for limit in ("1", "2"):
         assert pawl("tenant", "set", "acme", "--max-concurrent-runs", limit, "--weight", limit, "--store", store).code == 0
     assert pawl("tenant", "rollback", "acme", "--store", store).code == 0

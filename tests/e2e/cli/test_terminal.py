@@ -148,6 +148,7 @@ def test_bulk_without_a_terminal_needs_a_yes(where, api, tenant, order):
     assert api.get(f"/api/v1/runs/{order}", tenant=tenant).json["status"] == "running"
 
 
+@pytest.mark.sqlite("pawl copies files; a database is copied by its own tools")
 def test_a_backup_shows_how_far_it_is_and_cleans_up_the_line(tmp_path):
     with harness.server() as server:
         code, screen = terminal.pawl("backup", "--to", tmp_path / "copy.db", PAWL_URL=server.url)

@@ -4,7 +4,6 @@ import collections
 import hashlib
 import hmac
 import json
-import sqlite3
 
 import pytest
 
@@ -12,6 +11,7 @@ import foreign
 import harness
 from cli import pawl
 from checks import assert_problem
+from inspect_store import rows
 from pages import walk
 
 ROOT_KEY = harness.ROOT_KEY
@@ -357,10 +357,8 @@ def test_a_secret_is_shown_once_and_nowhere_else(receiver):
                  ("/api/v1/webhooks", f"/api/v1/webhooks/{hook['id']}", f"/api/v1/webhooks/{hook['id']}/deliveries", "/api/v1/audit", "/api/v1/idempotency-keys/make", "/metrics")]
         s.stop()
         seen.append(s.log())
-        db = sqlite3.connect(s.db)
         for table in ("audit", "idempotency", "events", "deliveries", "feed"):
-            seen.append(repr(db.execute(f"SELECT * FROM {table}").fetchall()))
-        db.close()
+            seen.append(repr(rows(s.db, f"SELECT * FROM {table}")))
         for secret in secrets:
             raw = base64.b64decode(secret.removeprefix("whsec_"))
             for form in (secret, secret.removeprefix("whsec_"), raw.hex(), repr(raw)[2:-1]):
@@ -423,9 +421,7 @@ def test_changes_are_audited(receiver):
         api.post(f"/api/v1/webhooks/{hook['id']}/deliveries/{done['id']}/redeliver", {}, tenant=tenant)
         api.delete(f"/api/v1/webhooks/{hook['id']}", tenant=tenant)
         s.stop()
-        db = sqlite3.connect(s.db)
-        entries = db.execute("SELECT action, actor, target FROM audit WHERE action LIKE 'webhook.%' ORDER BY seq").fetchall()
-        db.close()
+        entries = rows(s.db, "SELECT action, actor, target FROM audit WHERE action LIKE 'webhook.%' ORDER BY seq")
         assert entries == [("webhook.create", "dev", hook["id"]), ("webhook.set", "dev", hook["id"]), ("webhook.rotate", "dev", hook["id"]),
                            ("webhook.disable", "pawl", hook["id"]), ("webhook.redeliver", "dev", done["id"]), ("webhook.delete", "dev", hook["id"])]
         s.start()

@@ -8,6 +8,7 @@ import harness
 import openapi
 import rawhttp
 import sse
+import stores
 from nats import nats_server
 
 DOC = openapi.document()
@@ -461,7 +462,8 @@ def outbox(c):
 def test_every_success_is_as_described(judged):
     success_of_every_route(judged)
     succeeded = {(m, p) for m, p, status in judged.seen if status == 200}
-    assert succeeded == set(openapi.operations())
+    refused = {("GET", "/api/v1/backup")} if stores.POSTGRES else set()  # a database is copied by its own tools
+    assert succeeded == set(openapi.operations()) - refused
 
 
 def test_every_problem_is_as_described(judged):

@@ -9,7 +9,7 @@ import pytest
 
 import harness
 from harness import wait_until
-from inspect_store import active_runs, all_runs, assert_healthy, doctor_on_file, record, rows, run_id_text
+from inspect_store import active_runs, all_runs, assert_engine_finds_no_damage, assert_healthy, doctor_on_file, record, rows, run_id_text
 from lasting_clients import LastingClients, kill_while_starting
 
 pytestmark = pytest.mark.slow
@@ -77,7 +77,7 @@ class Load(LastingClients):
 
 def assert_file_is_right(s, load):
     """What the file says after the last kill, without any server's help."""
-    assert rows(s.db, "PRAGMA integrity_check") == [("ok",)]
+    assert_engine_finds_no_damage(s.db)
     stored = rows(s.db, "SELECT t.id, i.key, i.run_id FROM idempotency i JOIN tenants t ON t.num = i.tenant WHERE i.run_id IS NOT NULL")
     assert {(tenant, key): run_id_text(run) for tenant, key, run in stored} == load.runs
     assert len(stored) == len(load.runs), "a key has two records"

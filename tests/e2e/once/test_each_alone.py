@@ -19,7 +19,7 @@ def server():
 
 def status_of(s, run):
     """From the store: a run with hundreds of large outputs is no answer."""
-    return rows(s.db, f"SELECT status FROM runs WHERE hex(id) = '{uuid.UUID(run).hex.upper()}'")[0][0]
+    return rows(s.db, "SELECT status FROM runs WHERE id = ?", uuid.UUID(run).bytes)[0][0]
 
 
 def ends(s, run, status):

@@ -13,6 +13,8 @@ import wire
 from harness import together, wait_until
 from inspect_store import active_runs, all_runs, assert_healthy, record, rows
 
+pytestmark = pytest.mark.sqlite("the disk under the file fails")
+
 RUNS = "/api/v1/workflows/hold/runs"
 
 

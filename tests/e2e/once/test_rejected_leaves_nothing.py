@@ -196,6 +196,7 @@ def test_a_server_that_shuts_down_leaves_no_key_and_no_run():
         assert_key_works(api, "t", "k", runs=1)
 
 
+@pytest.mark.sqlite("the disk under the file is full")
 def test_a_full_disk_leaves_no_key_no_run_and_no_tenant(fault_library):
     with faults.server(fault_library) as (s, disk):
         api = s.client()

@@ -200,6 +200,7 @@ def test_what_is_done_to_the_file_is_found_with_its_place(sql, seq, what):
             assert verdict(api, "two")["broken"]["seq"] == seq
 
 
+@pytest.mark.sqlite("a migration of before there was PostgreSQL")
 def test_an_earlier_store_takes_its_trail_with_it():
     """The ends of the chains are kept since schema 4; a file of before has none."""
     with harness.server() as server:

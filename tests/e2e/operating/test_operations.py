@@ -11,6 +11,7 @@ import pytest
 
 import harness
 import openapi
+import stores
 import rawhttp
 from actions import begin, ended
 from checks import assert_alive, assert_problem
@@ -32,7 +33,7 @@ def test_healthz_says_that_it_is_alive(api):
 def test_readyz_names_each_dependency(api):
     r = api.get("/readyz")
     assert r.status == 200 and r.json["status"] == "ready"
-    assert r.json["dependencies"]["store"]["status"] == "ok" and "SQLite" in r.json["dependencies"]["store"]["engine"]
+    assert r.json["dependencies"]["store"]["status"] == "ok" and ("PostgreSQL" if stores.POSTGRES else "SQLite") in r.json["dependencies"]["store"]["engine"]
 
 
 def test_people_are_led_to_the_console(api):

@@ -88,6 +88,7 @@ def test_a_long_poll_whose_client_has_gone_is_given_up_before_its_time(api, dev_
     assert (job["run_id"], job["attempt"]) == (run, 1)
 
 
+@pytest.mark.sqlite("the disk under the file stalls")
 def test_a_job_that_is_committed_for_a_client_that_has_gone_is_given_back(tmp_path, go):
     with faults.server(faults.build_library(tmp_path)) as (s, disk):
         api, tenant = s.client(), "t"

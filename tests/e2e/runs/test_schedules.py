@@ -2,7 +2,6 @@
 
 Time passes in two ways here: schedules that fire every second, and next_at set back in the file of a server that does not run."""
 import datetime
-import sqlite3
 import time
 import zoneinfo
 
@@ -12,7 +11,7 @@ import harness
 from actions import claim, complete, ended, show, task
 from checks import assert_problem
 from harness import wait_until
-from inspect_store import all_runs, assert_healthy, doctor_on_file, record, rows
+from inspect_store import all_runs, assert_healthy, change, doctor_on_file, record, rows
 from pages import walk
 
 EVERY_SECOND, EVERY_MINUTE, ONCE_A_YEAR = "* * * * * *", "* * * * *", "@yearly"
@@ -99,13 +98,10 @@ def finish_all(api, tenant):
 
 
 def set_back(s, moment, sid="s"):
-    """kill -9, and the file says that the schedule's next time was at this moment; then it starts again."""
+    """kill -9, and the store says that the schedule's next time was at this moment; then it starts again."""
     s.kill()
-    conn = sqlite3.connect(s.db)
-    with conn:
-        ms = int(moment.timestamp() * 1000)
-        assert conn.execute("UPDATE schedules SET next_at = ?, check_at = ? WHERE id = ?", (ms, ms, sid)).rowcount == 1
-    conn.close()
+    ms = int(moment.timestamp() * 1000)
+    assert change(s.db, "UPDATE schedules SET next_at = ?, check_at = ? WHERE id = ?", ms, ms, sid) == 1
     return s.start().client()
 
 

@@ -2,7 +2,6 @@
 import collections
 import datetime
 import json
-import sqlite3
 import threading
 import time
 
@@ -11,7 +10,7 @@ import pytest
 import harness
 from actions import begin, show
 from harness import wait_until
-from inspect_store import assert_healthy, rows
+from inspect_store import assert_healthy, change, rows
 
 pytestmark = pytest.mark.slow
 
@@ -29,13 +28,10 @@ NAPS = {"name": "nap", "type": "sleep", "for_each": [f"{millisecond(n):03}" for 
 
 def bring_near(db, seconds):
     """All timers are due within the second that begins that soon."""
-    conn = sqlite3.connect(db)
-    with conn:
-        nearer = int(FAR.timestamp() * 1000) - int((time.time() + seconds) * 1000)
-        # The last timers have no row yet: those are made from the jobs.
-        for table, least in ("timers", 1), ("jobs", RUNS * ITEMS):
-            assert least <= conn.execute(f"UPDATE {table} SET due_at = due_at - ? WHERE due_at IS NOT NULL", (nearer,)).rowcount <= RUNS * ITEMS
-    conn.close()
+    nearer = int(FAR.timestamp() * 1000) - int((time.time() + seconds) * 1000)
+    # The last timers have no row yet: those are made from the jobs.
+    for table, least in ("timers", 1), ("jobs", RUNS * ITEMS):
+        assert least <= change(db, f"UPDATE {table} SET due_at = due_at - ? WHERE due_at IS NOT NULL", nearer) <= RUNS * ITEMS
 
 
 class Starts:

@@ -1,12 +1,12 @@
-"""Damage in the file is an error on the object that it is in: no column of any table, whatever it holds, ends the server."""
+"""Damage in the store is an error on the object that it is in: no column of any table, whatever it holds, ends the server."""
 import http.client
 import shutil
-import sqlite3
 
 import pytest
 
 import harness
 from actions import claim_one
+from inspect_store import columns, damage
 
 # Rounds of this test damage one column in every table at once. Tenants have rounds of their own: nothing is seen behind a damaged one.
 GARBAGE = {"INTEGER": (-7, 2 ** 62, 0), "TEXT": ("?", "", '{"a":[1', "\x01" * 300), "BLOB": (b"\x01\x02", b"", b"\xff" * 64)}
@@ -93,25 +93,6 @@ def everything(api, ids):
         yield f"DELETE {path}", api.delete(path, tenant="t")
 
 
-def columns(db):
-    """table → [(column, type)], as the schema has them."""
-    conn = sqlite3.connect(db)
-    tables = [name for (name,) in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name")]
-    found = {table: [(c[1], c[2]) for c in conn.execute(f"PRAGMA table_info({table})")] for table in tables}
-    conn.close()
-    return found
-
-
-def damage(db, table, column, value):
-    """In every row where no constraint forbids it."""
-    conn = sqlite3.connect(db)
-    conn.execute("PRAGMA ignore_check_constraints=1")
-    changed = conn.execute(f"UPDATE OR IGNORE {table} SET {column} = ?", (value,)).rowcount
-    conn.commit()
-    conn.close()
-    return changed
-
-
 @pytest.fixture(scope="module")
 def template(tmp_path_factory):
     """A file with something of everything, and the ids of it."""
@@ -132,7 +113,7 @@ def rounds(template, alone):
 def check(folder, template, which, kind):
     """Asks the doctor of a server that must survive everything; returns its answers."""
     db, ids = template
-    shutil.copy(db, folder / "pawl.db")
+    harness.stores.copy(db, folder / "pawl.db")
     hurt = [(t, c) for t, c, type_ in which if damage(folder / "pawl.db", t, c, GARBAGE[type_][kind % len(GARBAGE[type_])])]
     s = harness.Server(folder, "--allow-private-addresses")
     answers, last = [], "start"

@@ -130,7 +130,7 @@ def test_everything_that_is_derived_comes_back(server):
     before = [rows(server.db, sql) for sql in DERIVED]
     assert all(before)
     break_file(server, EVERYTHING)
-    r = pawl("doctor", "--repair", "--store", f"sqlite:{server.db}")
+    r = pawl("doctor", "--repair", "--store", server.store)
     assert r.code == 0, r
     assert [rows(server.db, sql) for sql in DERIVED] == before
     doctor_on_file(server.db)
@@ -210,7 +210,7 @@ def test_a_repair_under_load_keeps_every_answer_true(server):
 def test_the_command_line_says_what_was_mended_and_checks_again(server):
     busy(server)
     break_file(server, "UPDATE tenants SET active_runs = 9 WHERE id = 'acme'; INSERT INTO runs_index (tenant, num) VALUES (1, 1)")
-    store = ["--store", f"sqlite:{server.db}"]
+    store = ["--store", server.store]
     r = pawl("doctor", *store)
     assert r.code == 1 and "slots: active_runs of the tenant is not" in r.out and "tenant acme, kept 9, counted 4" in r.out, r
     r = pawl("doctor", "--repair", *store)
@@ -237,7 +237,7 @@ def test_a_repair_of_a_tenant_that_was_counted_too_low_works_although_runs_want_
     api.workflow("acme", "nap", [{"name": "z", "type": "sleep", "duration_ms": 1000}])
     run = api.start("acme", "nap").json["run_id"]
     break_file(server, "UPDATE tenants SET active_runs = 0; UPDATE jobs SET due_at = 1; UPDATE timers SET due_at = 1")
-    r = pawl("doctor", "--repair", "--store", f"sqlite:{server.db}")
+    r = pawl("doctor", "--repair", "--store", server.store)
     assert r.code == 0, r
     api = server.start().client()
     wait_until(lambda: api.get(f"/api/v1/runs/{run}", tenant="acme").json["status"] == "succeeded", "it ends")

@@ -8,6 +8,8 @@ import sse
 from harness import wait_until
 from inspect_store import assert_healthy, doctor_on_file
 
+pytestmark = pytest.mark.sqlite("files of versions that had no PostgreSQL")
+
 FILES = harness.ROOT / "tests/e2e/support/files"
 SCHEMA = harness.ROOT / "src/store/schema"
 APPLICATION_ID = 0x7061776C  # "pawl"

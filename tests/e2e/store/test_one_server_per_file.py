@@ -8,6 +8,8 @@ import pytest
 import harness
 from inspect_store import all_runs
 
+pytestmark = pytest.mark.sqlite("the lock of the file")
+
 
 def start_second(store, cwd):
     env = {k: v for k, v in os.environ.items() if not k.startswith("PAWL_")}
@@ -54,7 +56,7 @@ def test_a_second_server_says_that_the_file_is_in_use_and_exits_1(path_of):
 def test_a_file_that_was_first_opened_through_a_link_is_locked_too(tmp_path):
     real = tmp_path / "real.db"
     (tmp_path / "link.db").symlink_to(real)
-    first = harness.Server(tmp_path, store="link.db").start()
+    first = harness.Server(tmp_path, file="link.db").start()
     try:
         second = start_second(real, tmp_path)
         assert second.returncode == 1 and "in use by another pawl" in second.stderr

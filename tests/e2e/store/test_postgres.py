@@ -1,12 +1,15 @@
 """A store on PostgreSQL: made on an empty database, owned by one server, kept through a crash of either side."""
 import contextlib
+import http.client
 import sqlite3
 import sys
 import threading
+import uuid
 
 import pytest
 
-from harness import ROOT, Server, server, wait_until
+from harness import ROOT, Client, Server, server, wait_until
+from inspect_store import assert_healthy
 
 sys.path.append(str(ROOT / "tests/tools"))
 import with_postgres  # noqa: E402
@@ -18,8 +21,15 @@ def postgres():
         yield cluster
 
 
+@contextlib.contextmanager
+def server_on(postgres):
+    """A server with a schema of its own, empty at first."""
+    with server(store=f"{postgres.url}&schema=e{uuid.uuid4().hex[:20]}") as s:
+        yield s
+
+
 def test_an_empty_database_is_made_a_store(postgres):
-    with server(postgres=postgres.url) as s:
+    with server_on(postgres) as s:
         api = s.client()
         tenant = api.tenant(max_concurrent_runs=1)
         api.workflow(tenant)
@@ -41,7 +51,7 @@ def test_a_second_server_on_the_same_store_is_refused(postgres, tmp_path):
 
 
 def test_what_was_acknowledged_survives_a_kill_of_the_server(postgres):
-    with server(postgres=postgres.url) as s:
+    with server_on(postgres) as s:
         api = s.client()
         tenant = api.tenant()
         api.workflow(tenant)
@@ -55,43 +65,77 @@ def test_what_was_acknowledged_survives_a_kill_of_the_server(postgres):
         assert len(api.get("/api/v1/runs?limit=100", tenant=tenant).json["items"]) == len(runs)
 
 
-def start_until_stopped(api, tenant, stopping, acknowledged):
+def start_until_stopped(s, tenant, stopping, acknowledged):
     """One start after another, each repeated with its key until it is answered."""
     for n in range(1000000):
-        if stopping.is_set():
-            return
         key = f"{threading.get_ident()}-{n}"
         while True:
-            r = api.start(tenant, key=key)
-            if r.status == 200:
-                acknowledged[key] = r.json["run_id"]
-                break
-            assert r.status == 503 and r.json["retryable"], r
+            if stopping.is_set():
+                return
+            with contextlib.suppress(OSError, http.client.HTTPException):  # the server has stopped
+                r = Client(s.port).start(tenant, key=key)
+                if r.status == 200:
+                    acknowledged[key] = r.json["run_id"]
+                    break
+                assert r.status == 503 and r.json["retryable"], r
 
 
-def test_a_restart_of_the_database_loses_nothing_and_doubles_nothing(postgres):
-    with server(postgres=postgres.url) as s:
-        api = s.client()
-        tenant = api.tenant()
-        api.workflow(tenant)
-        stopping, acknowledged = threading.Event(), {}
-        threads = [threading.Thread(target=start_until_stopped, args=(api, tenant, stopping, acknowledged)) for _ in range(4)]
-        for t in threads:
-            t.start()
-        for _ in range(2):
-            before = len(acknowledged)
-            wait_until(lambda: len(acknowledged) > before + 20, "starts before the restart")
-            postgres.restart()
-            before = len(acknowledged)
-            wait_until(lambda: len(acknowledged) > before + 20, "starts after the restart")
+@contextlib.contextmanager
+def starting(s, tenant, threads=4):
+    """Starts go on meanwhile; {key: run} of all that were acknowledged."""
+    stopping, acknowledged = threading.Event(), {}
+    threads = [threading.Thread(target=start_until_stopped, args=(s, tenant, stopping, acknowledged)) for _ in range(threads)]
+    for t in threads:
+        t.start()
+    try:
+        yield acknowledged
+    finally:
         stopping.set()
         for t in threads:
             t.join()
-        for key, run in acknowledged.items():
-            again = api.start(tenant, key=key)
-            assert (again.json["run_id"], again.json["created"]) == (run, False)
-        assert len(set(acknowledged.values())) == len(acknowledged)
-        assert api.get(f"/api/v1/tenants/{tenant}", tenant=tenant).json["active_runs"] == len(acknowledged)
+
+
+def more_than(acknowledged, count):
+    before = len(acknowledged)
+    wait_until(lambda: len(acknowledged) > before + count, f"{count} more starts")
+
+
+def assert_all_there_once(api, tenant, acknowledged):
+    for key, run in acknowledged.items():
+        again = api.start(tenant, key=key)
+        assert (again.json["run_id"], again.json["created"]) == (run, False)
+    assert len(set(acknowledged.values())) == len(acknowledged)
+    assert api.get(f"/api/v1/tenants/{tenant}", tenant=tenant).json["active_runs"] >= len(acknowledged)
+    assert_healthy(api)
+
+
+def test_a_restart_of_the_database_loses_nothing_and_doubles_nothing(postgres):
+    with server_on(postgres) as s:
+        tenant = s.client().tenant()
+        s.client().workflow(tenant)
+        with starting(s, tenant) as acknowledged:
+            for _ in range(2):
+                more_than(acknowledged, 20)
+                postgres.restart()
+                more_than(acknowledged, 20)
+        assert_all_there_once(s.client(), tenant, acknowledged)
+
+
+def test_a_crash_of_the_database_loses_nothing_that_was_acknowledged(postgres):
+    """It may lose commits that nobody was told of: then the server stops, and goes on from what is there."""
+    with server_on(postgres) as s:
+        tenant = s.client().tenant()
+        s.client().workflow(tenant)
+        with starting(s, tenant) as acknowledged:
+            for _ in range(5):
+                more_than(acknowledged, 20)
+                postgres.crash()
+                before = len(acknowledged)
+                wait_until(lambda: len(acknowledged) > before + 20 or s.process.poll() is not None, "starts, or the server stops")
+                if s.process.poll() is not None:
+                    assert s.ended() == 1 and "PostgreSQL has lost" in s.log()
+                    s.start()
+        assert_all_there_once(s.client(), tenant, acknowledged)
 
 
 TYPES = {"INTEGER": "bigint", "TEXT": "text", "BLOB": "bytea"}
@@ -117,16 +161,16 @@ def columns_of_schema(postgres, schema):
     return tables, indexes
 
 
-def test_both_engines_have_the_same_tables(postgres):
-    with server(postgres=postgres.url) as s:
+def test_both_engines_have_the_same_tables(postgres, tmp_path):
+    with server_on(postgres) as s:
         theirs, their_indexes = columns_of_schema(postgres, s.store.split("schema=")[1] + "_0")
-    with server(postgres=None) as s:
-        ours, our_indexes = columns_of_file(s.db)
+    with server(store=f"sqlite:{tmp_path}/pawl.db"):
+        ours, our_indexes = columns_of_file(tmp_path / "pawl.db")
     assert theirs == ours
     assert our_indexes <= their_indexes
 
 
 def test_a_backup_is_left_to_the_databases_own_tools(postgres):
-    with server(postgres=postgres.url) as s:
+    with server_on(postgres) as s:
         r = s.client().get("/api/v1/backup")
         assert r.status == 400 and "own tools" in r.json["detail"], r

@@ -9,6 +9,8 @@ import harness
 from checks import assert_alive, assert_problem
 from cli import pawl
 
+pytestmark = pytest.mark.sqlite("the file, its log and its lock")
+
 MIB = 1 << 20
 
 

@@ -1,6 +1,5 @@
 """What the end-to-end tests share: a real server on a loopback port in a temporary folder, and a bare HTTP client."""
 import contextlib
-import hashlib
 import http.client
 import json
 import os
@@ -13,14 +12,14 @@ import time
 import uuid
 
 import endpoint
+from stores import Stores
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAWL = os.environ.get("PAWL_BIN", str(ROOT / "build" / "pawl"))
 ROOT_KEY = "7f3Kq9ZtW2mXc8RbLd5HvNs4YpGj6AeU"  # for PAWL_ROOT_KEY: an administrator of the server
 # Sanitizer builds are several times slower: waits for a condition are longer there, never the checks weaker.
 PATIENCE_S = float(os.environ.get("PAWL_PATIENCE_S", "20"))
-# A PostgreSQL server, as tests/tools/with_postgres.py names it: then every server of the tests has its store there.
-POSTGRES = os.environ.get("PAWL_TEST_POSTGRES")
+stores = Stores(PAWL)
 
 
 def wait_until(condition, what, seconds=None):
@@ -126,25 +125,24 @@ class Client:
         return job
 
 
-def store_url(file, postgres=POSTGRES):
-    """The store that a test has in this file, or instead of it in a schema of its own."""
-    if not postgres:
-        return f"sqlite:{file}"
-    return f"{postgres}&schema=e{hashlib.sha256(str(file).encode()).hexdigest()[:20]}"
-
-
 class Server:
-    """A pawl process. stop() asks it to drain; kill() is kill -9; start() again goes on with the same file and flags. With `tls=False` it
-    serves plain text in any case: for tests that are about plain text, or bring certificates of their own."""
+    """A pawl process. stop() asks it to drain; kill() is kill -9; start() again goes on with the same store and flags. `db` is the file that
+    names its store (stores.py); `store`, if given, is the URL of another one. With `tls=False` it serves plain text in any case: for tests
+    that are about plain text, or bring certificates of their own."""
 
-    def __init__(self, folder, *flags, dev=True, env=None, preload=None, store="pawl.db", tls=True, postgres=POSTGRES):
+    def __init__(self, folder, *flags, dev=True, env=None, preload=None, file="pawl.db", store=None, tls=True):
         self.folder = pathlib.Path(folder)
-        self.db = self.folder / store
-        self.store = store_url(self.db, postgres)
+        self.db = self.folder / file
+        self.given_store = store
         self.flags = list(flags)
         self.dev, self.env, self.preload, self.tls = dev, env or {}, preload, tls
         self.process = None
         self.port = 0
+
+    @property
+    def store(self):
+        """What --store says."""
+        return self.given_store or stores.url(self.db)
 
     def command(self):
         return [PAWL, "serve", "--listen", "127.0.0.1:0", "--store", self.store, *(["--dev"] if self.dev else []),

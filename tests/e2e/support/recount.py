@@ -2,7 +2,8 @@
 import collections
 import hashlib
 import json
-import sqlite3
+
+import inspect_store
 
 ACTIVE = ("pending", "running", "waiting", "paused")
 Run = collections.namedtuple("Run", "num tenant workflow_id version status urgency input scopes")
@@ -26,15 +27,12 @@ def key_text(path, value):
 
 
 class Snapshot:
-    """One moment of a data file, also of one that a server has open."""
+    """One moment of a store, also of one that a server has open."""
 
     def __init__(self, db):
-        conn = sqlite3.connect(db, timeout=30)
-        try:
-            conn.execute("BEGIN")
-            self._read(lambda sql: conn.execute(sql).fetchall())
-        finally:
-            conn.close()
+        with inspect_store.opened(db) as store:
+            store.begin()
+            self._read(store.rows)
 
     def _read(self, rows):
         self.runs = [Run(*row[:6], json.loads(row[6]), row[7]) for row in rows(

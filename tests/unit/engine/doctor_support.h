@@ -91,7 +91,7 @@ static inline struct check_result look_at_file(struct fixture *fixture)
         assert_ok(check_area(db, area, CHECK_FULL, NULL, NULL, &result));
     int64_t lost = 0;
     int64_t broken = 0;
-    assert_ok(idempotency_check_index(db, &lost, &broken));
+    assert_ok(idem_keys_check(db, &lost, &broken));
     result.found += lost + broken;
     result.derived += lost + broken;
     db_close(db);

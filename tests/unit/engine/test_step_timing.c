@@ -261,7 +261,7 @@ static void many_timers_fire_once_each_in_order_while_starts_go_on(void **state)
         in_file(fixture,
                 "SELECT count(*) FROM (SELECT finished_at, lag(finished_at) OVER"
                 " (ORDER BY created_at, run) AS before FROM jobs WHERE attempt = 1"
-                " AND step = 0 AND run IN (SELECT num FROM runs WHERE workflow_id = 'nap'))"
+                " AND step = 0 AND run IN (SELECT num FROM runs WHERE workflow_id = 'nap')) AS naps"
                 " WHERE finished_at < before"),
         0);
     assert_true(in_file(fixture, "SELECT count(DISTINCT finished_at) FROM runs"

@@ -250,7 +250,7 @@ static void gone_disables_the_webhook(void **state)
                      1);
     (void)start(h->fixture, "w");
     fan_out_all(h);
-    assert_deliveries(h, "1", 1);
+    assert_deliveries(h, "true", 1);
     assert_sound(h->fixture);
 }
 

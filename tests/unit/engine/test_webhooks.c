@@ -37,7 +37,7 @@ static void each_event_becomes_one_delivery_for_each_webhook_that_wants_it(void 
     assert_deliveries(h, "webhook = 3", jobs);
     assert_deliveries(h, "webhook = 4", 0); /* another tenant's */
     assert_int_equal(in_file(h->fixture, "SELECT count(*) FROM (SELECT DISTINCT webhook, event_id"
-                                         " FROM deliveries)"),
+                                         " FROM deliveries) AS d"),
                      events + 3 + jobs);
     wait_deliveries(h, "state = 'delivered'", events + 3 + jobs);
     assert_int_equal(received(h), (size_t)(events + 3 + jobs));
@@ -51,7 +51,7 @@ static void events_from_before_a_webhook_are_not_delivered(void **state)
     (void)start(h->fixture, "w");
     (void)create(h, "/ok", "*");
     fan_out_all(h);
-    assert_deliveries(h, "1", 0);
+    assert_deliveries(h, "true", 0);
     (void)start(h->fixture, "w");
     settle(h->fixture); /* and a pause follows, in which nothing is fanned out */
     int64_t delivered = deliveries(h, "webhook = 1");
@@ -159,9 +159,9 @@ static void a_slice_that_is_full_goes_on_where_it_was(void **state)
     assert_true(events * 5 > FAN_OUT_PER_TURN_MAX);
     assert_int_equal(in_file(h->fixture, "SELECT max(last_seq - first_seq + 1) FROM feed"), events);
     fan_out_all(h);
-    assert_deliveries(h, "1", events * 5);
+    assert_deliveries(h, "true", events * 5);
     assert_int_equal(in_file(h->fixture, "SELECT count(*) FROM (SELECT DISTINCT webhook, event_id"
-                                         " FROM deliveries)"),
+                                         " FROM deliveries) AS d"),
                      events * 5);
     assert_int_equal(
         in_file(h->fixture, "SELECT through FROM feed_marks WHERE name = 'webhooks.seq'"), 0);
@@ -184,7 +184,7 @@ static void a_mark_that_was_not_written_makes_no_second_delivery(void **state)
         open_engine(h->fixture);
     }
     fan_out_all(h);
-    assert_deliveries(h, "1", 20);
+    assert_deliveries(h, "true", 20);
     wait_deliveries(h, "state = 'delivered'", 20);
     assert_int_equal(received(h), 20);
 }
@@ -197,10 +197,10 @@ static void a_disabled_webhook_gets_nothing_and_goes_on_later(void **state)
     change(h, (struct put_webhook_input){.webhook_id = id, .enabled = WEBHOOK_DISABLE});
     (void)start(h->fixture, "w");
     fan_out_all(h);
-    assert_deliveries(h, "1", 0);
+    assert_deliveries(h, "true", 0);
     change(h, (struct put_webhook_input){.webhook_id = id, .enabled = WEBHOOK_ENABLE});
     fan_out_all(h);
-    assert_deliveries(h, "1", 0);
+    assert_deliveries(h, "true", 0);
     (void)start(h->fixture, "w");
     fan_out_all(h);
     wait_deliveries(h, "state = 'delivered'", 1);
@@ -218,10 +218,10 @@ static void the_log_is_kept_for_a_while(void **state)
     wait_deliveries(h, "state = 'delivered'", 1);
     fixture_pass_ms(h->fixture, DELIVERY_KEPT_MS - 60 * 1000);
     settle(h->fixture);
-    assert_deliveries(h, "1", 1);
+    assert_deliveries(h, "true", 1);
     fixture_pass_ms(h->fixture, 2 * 60 * 1000);
     settle(h->fixture);
-    assert_deliveries(h, "1", 0);
+    assert_deliveries(h, "true", 0);
     with_webhook(h, &UC_TEST_WEBHOOK, id); /* it lives on */
     wait_deliveries(h, "state = 'delivered' AND event_type = 'webhook.test'", 1);
 }
@@ -253,7 +253,7 @@ static void what_waits_is_kept_however_old_it_is(void **state)
     assert_deliveries(h, "state = 'pending'", 1);
     /* nobody would send it any more */
     in_two_weeks(h, "UPDATE webhooks SET disabled_at = 1, disabled_reason = 'tried'");
-    assert_deliveries(h, "1", 0);
+    assert_deliveries(h, "true", 0);
 }
 
 static void a_deleted_webhook_goes_with_all_that_it_had(void **state)
@@ -268,8 +268,10 @@ static void a_deleted_webhook_goes_with_all_that_it_had(void **state)
     wait_deliveries(h, "attempts = 1", 10);
     wait_deliveries(h, "state = 'sending'", 0);
     with_webhook(h, &UC_DELETE_WEBHOOK, id);
-    assert_int_equal(
-        in_file(h->fixture, "SELECT count(*) FROM webhooks WHERE secret <> zeroblob(32)"), 1);
+    assert_int_equal(in_file(h->fixture,
+                             "SELECT count(*) FROM webhooks WHERE secret <> x'"
+                             "0000000000000000000000000000000000000000000000000000000000000000'"),
+                     1);
     assert_sound(h->fixture);
     for (int i = 0; i < 4; i++) {
         fixture_pass_ms(h->fixture, DELIVERIES_SWEEP_PAUSE_MS);

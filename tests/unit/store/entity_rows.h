@@ -26,8 +26,9 @@ struct entity_plan {
 };
 
 /* `plan` has one row: the generation, or with `events` and `calls` all of them. */
-#define ENTITY_PLAN                                                                     \
-    "CREATE TEMP TABLE plan (num, generation, first_event, first_call, events, calls);" \
+#define ENTITY_PLAN                                                              \
+    "CREATE TEMP TABLE plan (num bigint, generation bigint, first_event bigint," \
+    " first_call bigint, events bigint, calls bigint);"                          \
     "INSERT INTO plan VALUES (%lld, %lld, %lld, %lld, %lld, %lld);"
 
 static const char PLANNED_GENERATION[] =

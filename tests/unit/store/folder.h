@@ -220,8 +220,44 @@ static inline int64_t raw_number(struct raw *raw, const char *sql)
     return number;
 }
 
+/* Is the writer in a transaction? It holds SQLite's lock then, or its row of the directory. */
+static inline bool raw_writer_is_busy(struct raw *raw)
+{
+    bool busy;
+    if (raw->server != NULL) {
+        PGresult *result = PQexec(raw->server, "SELECT 1 FROM shards FOR UPDATE NOWAIT");
+        busy = PQresultStatus(result) != PGRES_TUPLES_OK;
+        PQclear(result);
+        return busy;
+    }
+    (void)sqlite3_busy_timeout(raw->file, 0);
+    busy = sqlite3_exec(raw->file, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK;
+    if (!busy)
+        raw_exec(raw, "ROLLBACK");
+    return busy;
+}
+
+/* Another number when somebody else has committed a change. PostgreSQL: how many rows there are,
+ * and the transactions that wrote them. */
+static inline int64_t raw_version(struct raw *raw)
+{
+    static const char ROWS[] =
+        "SELECT sum((xpath('//n/text()', query_to_xml('SELECT count(*) + "
+        "COALESCE(sum(xmin::text::bigint), 0) AS n"
+        " FROM ' || quote_ident(tablename), false, false, '')))[1]::text::bigint)"
+        " FROM pg_tables WHERE schemaname = current_schema()";
+    return raw_number(raw, raw->server != NULL ? ROWS : "PRAGMA data_version");
+}
+
 static inline void raw_check_integrity(struct raw *raw)
 {
+    if (raw->server != NULL) { /* it fails when it finds something */
+        raw_exec(raw, "CREATE EXTENSION IF NOT EXISTS amcheck WITH SCHEMA public");
+        raw_exec(raw,
+                 "SELECT bt_index_check(indexrelid, true) FROM pg_index WHERE indrelid IN"
+                 " (SELECT oid FROM pg_class WHERE relnamespace = current_schema::regnamespace)");
+        return;
+    }
     sqlite3_stmt *stmt = NULL;
     assert_int_equal(sqlite3_prepare_v2(raw->file, "PRAGMA integrity_check", -1, &stmt, NULL),
                      SQLITE_OK);

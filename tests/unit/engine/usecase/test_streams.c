@@ -174,7 +174,8 @@ static void a_place_that_was_swept_is_said(void **state)
     for (int i = 0; i < 5; i++)
         (void)start(fixture, "w");
     tamper(fixture, "DELETE FROM feed WHERE num <= 3;"
-                    "INSERT OR REPLACE INTO feed_marks (name, through) VALUES ('swept', 3)");
+                    "INSERT INTO feed_marks (name, through) VALUES ('swept', 3)"
+                    " ON CONFLICT (name) DO UPDATE SET through = excluded.through");
     struct stream_read old = {.from = {2, 1}};
     struct streamed s = stream(fixture, TENANT_STREAM, OF_TENANT, old);
     assert_true(s.reset && s.count > 1);
