@@ -333,6 +333,13 @@ enum {
 
     /* --- a cluster --- */
     CLUSTER_SHARDS_MAX = 256,             /* of a store: each has a thread and three connections of its own where it is served */
+    CLUSTER_SHARDS_DEFAULT = 1,           /* of a database that is set up by `pawl serve`: a few nodes share them evenly */
+    CLUSTER_NODES_MAX = 64,               /* that a node knows; more nodes than shards serve nothing */
+    NODE_NAME_LEN_MAX = 64,               /* a host's name */
+    NODE_URL_LEN_MAX = 256,
+    NODE_LEASE_MS = 5 * 1000,             /* by the database's clock: after it others take the shards of a node that is gone */
+    NODE_RENEW_MS = 1500,                 /* between renewals: three may fail */
+    NODE_LOCK_MS = 300,                   /* longest wait for the row of a shard, whose owner is in the middle of a commit */
 
     /* --- keys and caches --- */
     API_KEY_TEXT_MAX = 128,

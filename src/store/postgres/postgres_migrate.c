@@ -94,6 +94,19 @@ enum err postgres_migrate_directory(struct postgres_db *db, int64_t version, str
 
 /* --- a shard --- */
 
+/* Keys are in shard 0, and every node has them in its cache. */
+static enum err watch_keys(struct postgres_db *db, struct problem *p)
+{
+    char sql[512];
+    (void)snprintf(
+        sql, sizeof(sql),
+        "CREATE OR REPLACE TRIGGER keys_changed AFTER INSERT OR DELETE"
+        " OR UPDATE OF revoked_at, role, tenant, hash ON %s_0.api_keys FOR EACH STATEMENT"
+        " EXECUTE FUNCTION %s.keys_changed('%s_directory')",
+        db->schema, db->schema, db->schema);
+    return postgres_run(db, sql, p);
+}
+
 enum err postgres_migrate_shard(struct postgres_db *db, struct problem *p)
 {
     char schema[POSTGRES_NAME_MAX];
@@ -111,5 +124,6 @@ enum err postgres_migrate_shard(struct postgres_db *db, struct problem *p)
         return p->err;
     int64_t version = postgres_number(result, 0);
     PQclear(result);
-    return migrate(db, MIGRATIONS_POSTGRES, MIGRATIONS_POSTGRES_COUNT, &step, version, p);
+    enum err e = migrate(db, MIGRATIONS_POSTGRES, MIGRATIONS_POSTGRES_COUNT, &step, version, p);
+    return e == ERR_OK && db->shard == 0 ? watch_keys(db, p) : e;
 }

@@ -113,6 +113,22 @@ enum err postgres_find_commit(struct postgres_db *db, int64_t num, struct proble
 
 /* --- without a node --- */
 
+static enum err check_no_node(struct postgres_db *db, struct problem *p)
+{
+    char shard[16];
+    (void)snprintf(shard, sizeof(shard), "%d", db->shard);
+    const char *values[] = {shard};
+    PGresult *result = postgres_ask(db,
+                                    "SELECT count(*) FROM shards s JOIN nodes n ON n.name = s.owner"
+                                    " WHERE s.shard = $1 AND n.lease_until > now()",
+                                    1, values, p);
+    if (result == NULL)
+        return p->err;
+    bool owned = postgres_number(result, 0) > 0;
+    PQclear(result);
+    return owned ? in_use(db, p) : ERR_OK;
+}
+
 enum err postgres_make_directory(struct postgres_db *db, struct problem *p, bool *ret_new)
 {
     bool locked = false;
@@ -159,6 +175,8 @@ enum err postgres_take(struct postgres_db *db, struct problem *p)
     enum err e = postgres_make_directory(db, p, &is_new);
     if (e == ERR_OK)
         e = postgres_lock(db, p);
+    if (e == ERR_OK)
+        e = check_no_node(db, p);
     if (e == ERR_OK)
         e = postgres_raise_epoch(db, p);
     return e == ERR_OK ? postgres_migrate_shard(db, p) : e;

@@ -1,0 +1,378 @@
+/* The directory of a cluster in PostgreSQL. */
+#include "store/postgres/cluster_store.h"
+
+#include "base/log.h"
+#include "store/postgres/postgres_db.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <unistd.h>
+
+enum { NUMBER_LEN = 24 };
+
+struct cluster_store {
+    struct postgres_db db;
+    char name[NODE_NAME_LEN_MAX + 1]; /* "": no node has joined */
+    char session[NODE_SESSION_LEN_MAX + 1];
+    uint64_t readings;
+};
+
+/* --- the connection --- */
+
+/* A shard's row is held by its owner while it commits; nobody waits for it longer than that. */
+static enum err open_session(struct cluster_store *c, struct problem *p)
+{
+    char sql[256];
+    PQfinish(c->db.conn);
+    c->db.conn = NULL;
+    enum err e = postgres_open_session(&c->db, p);
+    (void)snprintf(sql, sizeof(sql),
+                   "SET lock_timeout = %d; SET statement_timeout = %d; LISTEN %s_directory",
+                   NODE_LOCK_MS, NODE_LEASE_MS, c->db.schema);
+    return e == ERR_OK ? postgres_run(&c->db, sql, p) : e;
+}
+
+static enum err connected(struct cluster_store *c, struct problem *p)
+{
+    return postgres_is_lost(&c->db) ? open_session(c, p) : ERR_OK;
+}
+
+/* One row of one query; NULL with the problem set. */
+static PGresult *ask(struct cluster_store *c, const char *sql, size_t count,
+                     const char *const *values, struct problem *p)
+{
+    return connected(c, p) == ERR_OK ? postgres_ask(&c->db, sql, count, values, p) : NULL;
+}
+
+/* A query that returns one number. */
+static enum err ask_number(struct cluster_store *c, const char *sql, size_t count,
+                           const char *const *values, struct problem *p, int64_t *ret)
+{
+    PGresult *result = ask(c, sql, count, values, p);
+    if (result == NULL)
+        return p->err;
+    *ret = postgres_number(result, 0);
+    PQclear(result);
+    return ERR_OK;
+}
+
+enum err cluster_store_open(const char *store, const struct env *env, struct problem *p,
+                            struct cluster_store **ret)
+{
+    struct cluster_store *c = calloc(1, sizeof(*c));
+    if (c == NULL)
+        return problem_set(p, ERR_NO_MEMORY, "Out of memory");
+    c->db.access = DB_WRITER;
+    c->db.env = env;
+    enum err e = postgres_read_url(&c->db, str_of(store), p);
+    if (e == ERR_OK)
+        e = open_session(c, p);
+    if (e != ERR_OK) {
+        cluster_store_close(c);
+        return e;
+    }
+    *ret = c;
+    return ERR_OK;
+}
+
+void cluster_store_close(struct cluster_store *c)
+{
+    if (c == NULL)
+        return;
+    PQfinish(c->db.conn);
+    free(c);
+}
+
+enum err cluster_store_init(struct cluster_store *c, size_t shards, struct problem *p,
+                            bool *ret_new)
+{
+    assert(shards >= 1 && shards <= CLUSTER_SHARDS_MAX);
+    char last[NUMBER_LEN];
+    (void)snprintf(last, sizeof(last), "%zu", shards - 1);
+    const char *values[] = {last};
+    int64_t made;
+    enum err e = connected(c, p);
+    if (e == ERR_OK)
+        e = postgres_make_directory(&c->db, p, ret_new);
+    if (e != ERR_OK || !*ret_new || shards == 1)
+        return e;
+    return ask_number(c,
+                      "WITH made AS (INSERT INTO shards (shard, version, epoch)"
+                      " SELECT n, 0, 0 FROM generate_series(1, $1::int) n RETURNING 1)"
+                      " SELECT count(*) FROM made",
+                      1, values, p, &made);
+}
+
+/* --- leases --- */
+
+static void new_session(struct cluster_store *c)
+{
+    struct buf text;
+    buf_init(&text, UUID_TEXT_LEN);
+    buf_put_uuid(&text, env_new_id(c->db.env));
+    (void)snprintf(c->session, sizeof(c->session), "%.*s", STR_ARG(buf_str(&text)));
+    buf_release(&text);
+}
+
+/* A process of this name that lives is put out: after a crash nobody waits for the old lease, and
+ * epochs keep the old process from writing. */
+enum err cluster_store_join(struct cluster_store *c, const char *name, const char *url,
+                            struct problem *p)
+{
+    char lease[NUMBER_LEN];
+    char channel[POSTGRES_NAME_MAX];
+    new_session(c);
+    (void)snprintf(c->name, sizeof(c->name), "%s", name);
+    (void)snprintf(lease, sizeof(lease), "%d", NODE_LEASE_MS);
+    (void)snprintf(channel, sizeof(channel), "%s_directory", c->db.schema);
+    const char *values[] = {name, url, c->session, lease, channel};
+    int64_t joined = 0;
+    return ask_number(c,
+                      "WITH joined AS (INSERT INTO nodes AS n (name, url, session, lease_until)"
+                      " VALUES ($1, $2, $3, now() + interval '1 ms' * $4::int)"
+                      " ON CONFLICT (name) DO UPDATE SET url = EXCLUDED.url,"
+                      " session = EXCLUDED.session, lease_until = EXCLUDED.lease_until,"
+                      " stopping = false RETURNING pg_notify($5, 'nodes'))"
+                      " SELECT count(*) FROM joined",
+                      5, values, p, &joined);
+}
+
+/* Nodes that were never seen again are forgotten. */
+enum err cluster_store_renew(struct cluster_store *c, struct problem *p)
+{
+    char lease[NUMBER_LEN];
+    (void)snprintf(lease, sizeof(lease), "%d", NODE_LEASE_MS);
+    const char *values[] = {c->name, c->session, lease};
+    int64_t renewed = 0;
+    enum err e = ask_number(c,
+                            "WITH renewed AS (UPDATE nodes SET lease_until ="
+                            " now() + interval '1 ms' * $3::int WHERE name = $1 AND session = $2"
+                            " RETURNING 1), forgotten AS (DELETE FROM nodes"
+                            " WHERE lease_until < now() - interval '1 hour' AND NOT draining)"
+                            " SELECT count(*) FROM renewed",
+                            3, values, p, &renewed);
+    if (e == ERR_OK && renewed == 0)
+        e = problem_set(p, ERR_STORE_FAILED, "Another process has joined the cluster as %s",
+                        c->name);
+    return e;
+}
+
+enum err cluster_store_stop(struct cluster_store *c, struct problem *p)
+{
+    char channel[POSTGRES_NAME_MAX];
+    (void)snprintf(channel, sizeof(channel), "%s_directory", c->db.schema);
+    const char *values[] = {c->name, c->session, channel};
+    int64_t changed;
+    return ask_number(c,
+                      "WITH changed AS (UPDATE nodes SET stopping = true WHERE name = $1"
+                      " AND session = $2 RETURNING pg_notify($3, 'nodes'))"
+                      " SELECT count(*) FROM changed",
+                      3, values, p, &changed);
+}
+
+/* A node that is being drained stays so when it comes back. */
+enum err cluster_store_leave(struct cluster_store *c, struct problem *p)
+{
+    char channel[POSTGRES_NAME_MAX];
+    (void)snprintf(channel, sizeof(channel), "%s_directory", c->db.schema);
+    const char *values[] = {c->name, c->session, channel};
+    int64_t left;
+    return ask_number(c,
+                      "WITH gone AS (DELETE FROM nodes WHERE name = $1 AND session = $2"
+                      " AND NOT draining), ended AS (UPDATE nodes SET lease_until = now()"
+                      " WHERE name = $1 AND session = $2 AND draining), told AS"
+                      " (SELECT pg_notify($3, 'nodes')) SELECT count(*) FROM told",
+                      3, values, p, &left);
+}
+
+enum err cluster_store_set_draining(struct cluster_store *c, const char *name, bool draining,
+                                    struct problem *p)
+{
+    char channel[POSTGRES_NAME_MAX];
+    (void)snprintf(channel, sizeof(channel), "%s_directory", c->db.schema);
+    const char *values[] = {name, draining ? "t" : "f", channel};
+    int64_t changed = 0;
+    enum err e = ask_number(c,
+                            "WITH changed AS (UPDATE nodes SET draining = $2::bool WHERE name = $1"
+                            " RETURNING pg_notify($3, 'nodes')) SELECT count(*) FROM changed",
+                            3, values, p, &changed);
+    if (e == ERR_OK && changed == 0)
+        e = problem_set(p, ERR_NOT_FOUND, "The cluster has no node %s", name);
+    return e;
+}
+
+/* --- shards --- */
+
+/* Not from a node whose lease lives, nor from a process that has the shard without being a node. */
+enum err cluster_store_take(struct cluster_store *c, size_t shard, int64_t epoch, struct problem *p,
+                            int64_t *ret_epoch)
+{
+    static const char SQL[] =
+        "WITH free AS MATERIALIZED (SELECT pg_try_advisory_xact_lock($5::int, hashtext($6)) AS "
+        "yes),"
+        " taken AS (UPDATE shards s SET owner = $1, epoch = epoch + 1 FROM free"
+        " WHERE s.shard = $3 AND s.epoch = $4 AND free.yes"
+        " AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.name = s.owner AND n.name <> $1"
+        " AND n.lease_until > now())"
+        " AND EXISTS (SELECT 1 FROM nodes n WHERE n.name = $1 AND n.session = $2"
+        " AND n.lease_until > now()) RETURNING epoch)"
+        " SELECT COALESCE((SELECT epoch FROM taken), 0), (SELECT pg_notify($7, 'shards')"
+        " FROM taken)";
+    char number[NUMBER_LEN];
+    char old[NUMBER_LEN];
+    char class[NUMBER_LEN];
+    char lock[POSTGRES_NAME_MAX];
+    char channel[POSTGRES_NAME_MAX];
+    (void)snprintf(number, sizeof(number), "%zu", shard);
+    (void)snprintf(old, sizeof(old), "%" PRId64, epoch);
+    (void)snprintf(class, sizeof(class), "%d", POSTGRES_LOCK_CLASS);
+    (void)snprintf(lock, sizeof(lock), "%s_%zu", c->db.schema, shard);
+    (void)snprintf(channel, sizeof(channel), "%s_directory", c->db.schema);
+    const char *values[] = {c->name, c->session, number, old, class, lock, channel};
+    return ask_number(c, SQL, ARRAY_LEN(values), values, p, ret_epoch);
+}
+
+enum err cluster_store_release(struct cluster_store *c, size_t shard, struct problem *p)
+{
+    static const char SQL[] =
+        "WITH released AS (UPDATE shards SET owner = NULL WHERE shard = $3 AND owner = $1"
+        " AND EXISTS (SELECT 1 FROM nodes n WHERE n.name = $1 AND n.session = $2)"
+        " RETURNING pg_notify($4, 'shards')) SELECT count(*) FROM released";
+    char number[NUMBER_LEN];
+    char channel[POSTGRES_NAME_MAX];
+    (void)snprintf(number, sizeof(number), "%zu", shard);
+    (void)snprintf(channel, sizeof(channel), "%s_directory", c->db.schema);
+    const char *values[] = {c->name, c->session, number, channel};
+    int64_t released;
+    return ask_number(c, SQL, ARRAY_LEN(values), values, p, &released);
+}
+
+/* --- reading --- */
+
+/* Any number of rows; NULL with the problem set. */
+static PGresult *rows_of(struct cluster_store *c, const char *sql, struct problem *p)
+{
+    PGresult *result = PQexecParams(c->db.conn, sql, 0, NULL, NULL, NULL, NULL, 0);
+    if (PQresultStatus(result) == PGRES_TUPLES_OK)
+        return result;
+    enum err e = postgres_err_of(&c->db, result);
+    (void)problem_set(p, e == ERR_INTERNAL ? ERR_STORE_FAILED : e, "PostgreSQL: %s",
+                      PQerrorMessage(c->db.conn));
+    PQclear(result);
+    return NULL;
+}
+
+static int64_t number_at(const PGresult *result, int row, int column)
+{
+    int64_t number = 0;
+    bool whole = str_to_i64(str_of(PQgetvalue(result, row, column)), &number);
+    return whole ? number : 0;
+}
+
+static enum err read_nodes(struct cluster_store *c, struct problem *p, struct cluster_view *ret)
+{
+    PGresult *result =
+        rows_of(c,
+                "SELECT name, url, session, draining, stopping,"
+                " (extract(epoch FROM lease_until - now()) * 1000)::bigint FROM nodes"
+                " ORDER BY lease_until > now() DESC, name LIMIT 64",
+                p);
+    static_assert(CLUSTER_NODES_MAX == 64, "as the statement says");
+    if (result == NULL)
+        return p->err;
+    for (int i = 0; i < PQntuples(result); i++) {
+        struct cluster_node *n = &ret->nodes[ret->node_count++];
+        (void)snprintf(n->name, sizeof(n->name), "%s", PQgetvalue(result, i, 0));
+        (void)snprintf(n->url, sizeof(n->url), "%s", PQgetvalue(result, i, 1));
+        (void)snprintf(n->session, sizeof(n->session), "%s", PQgetvalue(result, i, 2));
+        n->draining = strcmp(PQgetvalue(result, i, 3), "t") == 0;
+        n->stopping = strcmp(PQgetvalue(result, i, 4), "t") == 0;
+        n->lease_ms = number_at(result, i, 5);
+    }
+    PQclear(result);
+    return ERR_OK;
+}
+
+static int node_named(const struct cluster_view *view, const char *name)
+{
+    for (size_t i = 0; i < view->node_count; i++) {
+        if (name[0] != '\0' && strcmp(view->nodes[i].name, name) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+static enum err read_shards(struct cluster_store *c, struct problem *p, struct cluster_view *ret)
+{
+    PGresult *result =
+        rows_of(c, "SELECT COALESCE(owner, ''), epoch FROM shards ORDER BY shard LIMIT 256", p);
+    static_assert(CLUSTER_SHARDS_MAX == 256, "as the statement says");
+    if (result == NULL)
+        return p->err;
+    for (int i = 0; i < PQntuples(result); i++) {
+        struct cluster_shard *s = &ret->shards[ret->shard_count++];
+        s->owner = node_named(ret, PQgetvalue(result, i, 0));
+        s->epoch = number_at(result, i, 1);
+    }
+    PQclear(result);
+    return ERR_OK;
+}
+
+static enum err read_directory(struct cluster_store *c, struct problem *p, struct cluster_view *ret)
+{
+    PGresult *result = ask(c,
+                           "SELECT auth_epoch, (extract(epoch FROM clock_timestamp()) * 1000)"
+                           "::bigint, encode(secret, 'hex') FROM directory",
+                           0, NULL, p);
+    if (result == NULL)
+        return p->err;
+    ret->auth_epoch = (uint64_t)postgres_number(result, 0);
+    ret->now_ms = postgres_number(result, 1);
+    (void)snprintf(ret->secret, sizeof(ret->secret), "%s", PQgetvalue(result, 0, 2));
+    PQclear(result);
+    if (strlen(ret->secret) == CLUSTER_SECRET_LEN)
+        return ERR_OK;
+    return problem_set(p, ERR_STORE_FAILED, "The secret of the cluster is damaged");
+}
+
+enum err cluster_store_read(struct cluster_store *c, struct problem *p, struct cluster_view *ret)
+{
+    *ret = (struct cluster_view){.number = ++c->readings};
+    enum err e = connected(c, p);
+    if (e == ERR_OK)
+        e = read_directory(c, p, ret);
+    ret->mono_ms = env_mono_ms(c->db.env);
+    if (e == ERR_OK)
+        e = read_nodes(c, p, ret);
+    if (e == ERR_OK)
+        e = read_shards(c, p, ret);
+    ret->self = node_named(ret, c->name);
+    if (ret->self >= 0 && strcmp(ret->nodes[ret->self].session, c->session) != 0)
+        ret->self = -1; /* another process has the name now */
+    return e;
+}
+
+/* --- waiting --- */
+
+static bool heard(struct cluster_store *c)
+{
+    bool any = false;
+    if (postgres_is_lost(&c->db) || PQconsumeInput(c->db.conn) == 0)
+        return false;
+    for (PGnotify *n; (n = PQnotifies(c->db.conn)) != NULL; any = true)
+        PQfreemem(n);
+    return any;
+}
+
+void cluster_store_wait(struct cluster_store *c, int wake_fd, int ms)
+{
+    uint64_t ignored;
+    bool lost = postgres_is_lost(&c->db);
+    struct pollfd fds[] = {{wake_fd, POLLIN, 0}, {lost ? -1 : PQsocket(c->db.conn), POLLIN, 0}};
+    if (heard(c)) /* it came with the last result */
+        ms = 0;
+    (void)poll(fds, ARRAY_LEN(fds), ms);
+    if ((fds[0].revents & POLLIN) != 0 && read(wake_fd, &ignored, sizeof(ignored)) < 0)
+        LOG(LOG_DEBUG, "nothing to read"); /* somebody else was faster */
+    (void)heard(c);
+}

@@ -1,0 +1,86 @@
+/* The directory of a cluster in PostgreSQL: nodes with leases, shards with owners and epochs. One
+ * connection, used by one thread, which waits for the server. After ERR_STORE_BUSY call again: it
+ * connects by itself.
+ *
+ * Leases are reckoned by the database's clock. They decide when a shard may be taken, never whether
+ * a commit is safe: that is the epoch's business (schema/001_shards.directory.sql). */
+#ifndef PAWL_STORE_POSTGRES_CLUSTER_STORE_H
+#define PAWL_STORE_POSTGRES_CLUSTER_STORE_H
+
+#include "base/env.h"
+#include "base/limits.h"
+#include "base/problem.h"
+
+struct cluster_store;
+
+enum { NODE_SESSION_LEN_MAX = 36, CLUSTER_SECRET_LEN = 64 };
+
+struct cluster_node {
+    char name[NODE_NAME_LEN_MAX + 1];
+    char url[NODE_URL_LEN_MAX + 1];
+    char session[NODE_SESSION_LEN_MAX + 1];
+    int64_t lease_ms; /* that is left; 0 or less: over */
+    bool draining;    /* gives its shards up and takes none */
+    bool stopping;    /* is about to end */
+};
+
+struct cluster_shard {
+    int owner; /* a node of the view; -1: none that is known */
+    int64_t epoch;
+};
+
+/* What a reading found. */
+struct cluster_view {
+    uint64_t number; /* of the reading */
+    int64_t now_ms;  /* the database's clock */
+    int64_t mono_ms; /* ours at that moment */
+    uint64_t auth_epoch;
+    int self; /* the node that reads; -1: it is none, or not any more */
+    size_t node_count;
+    size_t shard_count;
+    struct cluster_node nodes[CLUSTER_NODES_MAX];
+    struct cluster_shard shards[CLUSTER_SHARDS_MAX];
+    char secret[CLUSTER_SECRET_LEN + 1]; /* hexadecimal */
+};
+
+static inline bool cluster_node_lives(const struct cluster_node *n)
+{
+    return n->lease_ms > 0;
+}
+
+/* Connects. The directory need not be there yet. The caller owns *ret. */
+MUST_CHECK enum err cluster_store_open(const char *store, const struct env *env, struct problem *p,
+                                       struct cluster_store **ret);
+void cluster_store_close(struct cluster_store *c);
+
+/* Makes or migrates the directory; a new one gets this many shards. */
+MUST_CHECK enum err cluster_store_init(struct cluster_store *c, size_t shards, struct problem *p,
+                                       bool *ret_new);
+/* Enters the node. A process that had the name before cannot renew its lease any more. */
+MUST_CHECK enum err cluster_store_join(struct cluster_store *c, const char *name, const char *url,
+                                       struct problem *p);
+/* Renews the lease. ERR_STORE_FAILED: another process has the name now. */
+MUST_CHECK enum err cluster_store_renew(struct cluster_store *c, struct problem *p);
+/* Says that the node is about to end: others may take what it frees. */
+MUST_CHECK enum err cluster_store_stop(struct cluster_store *c, struct problem *p);
+/* Ends the lease. */
+MUST_CHECK enum err cluster_store_leave(struct cluster_store *c, struct problem *p);
+
+/* Nothing of *ret is kept from before. */
+MUST_CHECK enum err cluster_store_read(struct cluster_store *c, struct problem *p,
+                                       struct cluster_view *ret);
+/* Takes a shard that is free and had this epoch. *ret_epoch is its new one; 0: somebody else has
+ * taken it, or its owner lives. */
+MUST_CHECK enum err cluster_store_take(struct cluster_store *c, size_t shard, int64_t epoch,
+                                       struct problem *p, int64_t *ret_epoch);
+/* Frees a shard that this node owns. */
+MUST_CHECK enum err cluster_store_release(struct cluster_store *c, size_t shard, struct problem *p);
+/* ERR_NOT_FOUND: there is no such node. */
+MUST_CHECK enum err cluster_store_set_draining(struct cluster_store *c, const char *name,
+                                               bool draining, struct problem *p);
+
+/* Waits until another node has changed something, a key was changed, `wake_fd` is readable (which
+ * it reads), or `ms` are over. */
+void cluster_store_wait(struct cluster_store *c, int wake_fd, int ms);
+
+#endif

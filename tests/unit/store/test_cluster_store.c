@@ -1,0 +1,337 @@
+/* The directory of a cluster: leases, who may take a shard, and what fences an old owner. */
+#include "store/notes.h"
+
+#include "store/postgres/cluster_store.h"
+
+static struct path store_of(void **state)
+{
+    struct path url;
+    test_store_url(path_in(*state, "c.db").text, url.text, sizeof(url.text));
+    return url;
+}
+
+static struct cluster_store *open_cluster(void **state)
+{
+    struct cluster_store *c = NULL;
+    struct problem p;
+    bool is_new;
+    problem_init(&p);
+    assert_ok(cluster_store_open(store_of(state).text, &ENV_SYSTEM, &p, &c));
+    assert_ok(cluster_store_init(c, 4, &p, &is_new));
+    problem_release(&p);
+    return c;
+}
+
+static struct cluster_store *join(void **state, const char *name)
+{
+    struct cluster_store *c = open_cluster(state);
+    struct problem p;
+    problem_init(&p);
+    assert_ok(cluster_store_join(c, name, "http://127.0.0.1:1", &p));
+    problem_release(&p);
+    return c;
+}
+
+static struct cluster_view *view_of(struct cluster_store *c)
+{
+    static struct cluster_view view;
+    struct problem p;
+    problem_init(&p);
+    assert_ok(cluster_store_read(c, &p, &view));
+    problem_release(&p);
+    return &view;
+}
+
+static int64_t take(struct cluster_store *c, size_t shard)
+{
+    int64_t epoch = view_of(c)->shards[shard].epoch;
+    int64_t taken = -1;
+    struct problem p;
+    problem_init(&p);
+    assert_ok(cluster_store_take(c, shard, epoch, &p, &taken));
+    problem_release(&p);
+    return taken;
+}
+
+static const char *owner_of(struct cluster_store *c, size_t shard)
+{
+    const struct cluster_view *view = view_of(c);
+    return view->shards[shard].owner < 0 ? "" : view->nodes[view->shards[shard].owner].name;
+}
+
+static void run_outside(void **state, const char *sql)
+{
+    struct raw raw = raw_open(path_in(*state, "c.db").text);
+    char path[256];
+    (void)snprintf(path, sizeof(path), "SET search_path = %s",
+                   strstr(store_of(state).text, "schema=") + 7);
+    raw_exec(&raw, path);
+    raw_exec(&raw, sql);
+    raw_close(&raw);
+}
+
+static void end_leases(void **state)
+{
+    run_outside(state, "UPDATE nodes SET lease_until = now() - interval '1 s'");
+}
+
+/* The store of a shard, for the node that has taken it. */
+static struct path shard_url(void **state, size_t shard, int64_t epoch)
+{
+    struct path url = store_of(state);
+    size_t len = strlen(url.text);
+    (void)snprintf(url.text + len, sizeof(url.text) - len, "&shard=%zu&epoch=%lld", shard,
+                   (long long)epoch);
+    return url;
+}
+
+static enum err open_as_writer(const char *url, struct db **ret)
+{
+    struct problem p;
+    struct db_config config = {.url = str_of(url), .access = DB_WRITER, .env = &ENV_SYSTEM};
+    problem_init(&p);
+    enum err e = db_open(&config, &p, ret);
+    problem_release(&p);
+    return e;
+}
+
+static struct db *open_shard(void **state, size_t shard, int64_t epoch)
+{
+    struct db *db = NULL;
+    assert_ok(open_as_writer(shard_url(state, shard, epoch).text, &db));
+    return db;
+}
+
+static enum err add_in_a_transaction(struct db *db, int64_t num)
+{
+    static const char SQL[] = "INSERT INTO notes (num, text) VALUES ($1, 'x')";
+    enum err e = db_begin(db);
+    if (e == ERR_OK)
+        e = DB_EXEC(db, SQL, NULL, DB_I(num));
+    if (e == ERR_OK)
+        return db_commit(db);
+    db_rollback(db);
+    return e;
+}
+
+/* --- the directory --- */
+
+static void a_directory_keeps_its_number_of_shards_and_its_secret(void **state)
+{
+    struct cluster_store *c = open_cluster(state);
+    struct problem p;
+    bool is_new = true;
+    char secret[CLUSTER_SECRET_LEN + 1];
+    (void)snprintf(secret, sizeof(secret), "%s", view_of(c)->secret);
+    problem_init(&p);
+    assert_ok(cluster_store_init(c, 7, &p, &is_new));
+    assert_false(is_new);
+    assert_int_equal(view_of(c)->shard_count, 4);
+    assert_string_equal(view_of(c)->secret, secret);
+    assert_int_equal(strlen(secret), CLUSTER_SECRET_LEN);
+    problem_release(&p);
+    cluster_store_close(c);
+}
+
+static void a_node_shows_with_its_url_and_its_lease(void **state)
+{
+    struct cluster_store *c = join(state, "a");
+    const struct cluster_view *view = view_of(c);
+    assert_int_equal(view->self, 0);
+    assert_string_equal(view->nodes[0].name, "a");
+    assert_string_equal(view->nodes[0].url, "http://127.0.0.1:1");
+    assert_in_range(view->nodes[0].lease_ms, 1, NODE_LEASE_MS);
+    cluster_store_close(c);
+}
+
+static void a_process_that_lost_its_name_cannot_renew_or_take(void **state)
+{
+    struct cluster_store *old = join(state, "a");
+    struct problem p;
+    problem_init(&p);
+    assert_ok(cluster_store_renew(old, &p));
+    struct cluster_store *young = join(state, "a");
+    assert_int_equal(cluster_store_renew(old, &p), ERR_STORE_FAILED);
+    assert_int_equal(view_of(old)->self, -1);
+    assert_int_equal(take(old, 0), 0);
+    assert_true(take(young, 0) > 0);
+    assert_ok(cluster_store_release(old, 0, &p)); /* it does nothing */
+    assert_string_equal(owner_of(young, 0), "a");
+    problem_release(&p);
+    cluster_store_close(old);
+    cluster_store_close(young);
+}
+
+/* --- taking --- */
+
+static void a_shard_is_taken_once(void **state)
+{
+    struct cluster_store *a = join(state, "a");
+    struct cluster_store *b = join(state, "b");
+    struct problem p;
+    int64_t taken;
+    problem_init(&p);
+    int64_t epoch = view_of(a)->shards[2].epoch;
+    assert_ok(cluster_store_take(a, 2, epoch, &p, &taken));
+    assert_int_equal(taken, epoch + 1);
+    assert_ok(cluster_store_take(b, 2, epoch, &p, &taken));
+    assert_int_equal(taken, 0);
+    assert_int_equal(take(b, 2), 0); /* also with the new epoch: its owner lives */
+    assert_string_equal(owner_of(b, 2), "a");
+    problem_release(&p);
+    cluster_store_close(a);
+    cluster_store_close(b);
+}
+
+static void a_shard_can_be_taken_when_it_was_released_or_its_owner_is_gone(void **state)
+{
+    struct cluster_store *a = join(state, "a");
+    struct cluster_store *b = join(state, "b");
+    struct problem p;
+    problem_init(&p);
+    assert_true(take(a, 1) > 0);
+    assert_ok(cluster_store_release(a, 1, &p));
+    assert_true(take(b, 1) > 0);
+    assert_true(take(a, 2) > 0);
+    end_leases(state);
+    assert_ok(cluster_store_renew(b, &p));
+    assert_true(take(b, 2) > 0);
+    assert_string_equal(owner_of(b, 2), "b");
+    problem_release(&p);
+    cluster_store_close(a);
+    cluster_store_close(b);
+}
+
+static void a_node_without_a_lease_takes_nothing(void **state)
+{
+    struct cluster_store *a = join(state, "a");
+    end_leases(state);
+    assert_int_equal(take(a, 0), 0);
+    cluster_store_close(a);
+}
+
+/* As the console's offline commands do. */
+static void a_writer_without_a_node_and_nodes_keep_out_of_each_others_way(void **state)
+{
+    struct cluster_store *a = join(state, "a");
+    struct db *db = NULL;
+    struct path url = store_of(state);
+    assert_ok(open_as_writer(url.text, &db));
+    assert_int_equal(take(a, 0), 0);
+    assert_true(take(a, 1) > 0); /* another shard is free */
+    db_close(db);
+    assert_true(take(a, 0) > 0);
+    assert_int_equal(open_as_writer(url.text, &db), ERR_STORE_BUSY);
+    end_leases(state);
+    assert_ok(open_as_writer(url.text, &db));
+    db_close(db);
+    cluster_store_close(a);
+}
+
+/* --- the fence --- */
+
+static void an_owner_that_lost_its_shard_cannot_commit(void **state)
+{
+    struct cluster_store *a = join(state, "a");
+    struct cluster_store *b = join(state, "b");
+    struct db *old = open_shard(state, 3, take(a, 3));
+    make_notes(old);
+    assert_ok(add_in_a_transaction(old, 1));
+    end_leases(state);
+    struct problem p;
+    problem_init(&p);
+    assert_ok(cluster_store_renew(b, &p));
+    problem_release(&p);
+    struct db *young = open_shard(state, 3, take(b, 3));
+    assert_int_equal(add_in_a_transaction(old, 2), ERR_STORE_FAILED);
+    assert_ok(add_in_a_transaction(young, 3));
+    assert_int_equal(count_notes(young), 2);
+    db_close(old);
+    db_close(young);
+    cluster_store_close(a);
+    cluster_store_close(b);
+}
+
+static void an_epoch_of_yesterday_opens_no_shard(void **state)
+{
+    struct cluster_store *a = join(state, "a");
+    struct db *db = NULL;
+    db_close(open_shard(state, 3, take(a, 3)));
+    int64_t epoch = take(a, 3);
+    assert_int_equal(open_as_writer(shard_url(state, 3, epoch - 1).text, &db), ERR_STORE_FAILED);
+    cluster_store_close(a);
+}
+
+static void shards_have_tables_of_their_own(void **state)
+{
+    struct cluster_store *a = join(state, "a");
+    struct db *one = open_shard(state, 1, take(a, 1));
+    struct db *two = open_shard(state, 2, take(a, 2));
+    make_notes(one);
+    make_notes(two);
+    assert_ok(add_in_a_transaction(one, 1));
+    assert_int_equal(count_notes(one), 1);
+    assert_int_equal(count_notes(two), 0);
+    db_close(one);
+    db_close(two);
+    cluster_store_close(a);
+}
+
+/* --- what others learn --- */
+
+static void a_change_of_keys_is_known_everywhere(void **state)
+{
+    static const char KEY[] =
+        "INSERT INTO api_keys (id, prefix, hash, role, created_at, created_by) VALUES"
+        " ('\\x01', 'p', '\\x02', 'admin', 1, 'me')";
+    struct cluster_store *a = join(state, "a");
+    struct db *db = open_shard(state, 0, take(a, 0));
+    uint64_t before = view_of(a)->auth_epoch;
+    run_sql(db, KEY);
+    assert_int_equal(view_of(a)->auth_epoch, before + 1);
+    run_sql(db, "UPDATE api_keys SET last_used_at = 2");
+    assert_int_equal(view_of(a)->auth_epoch, before + 1);
+    run_sql(db, "UPDATE api_keys SET revoked_at = 3");
+    assert_int_equal(view_of(a)->auth_epoch, before + 2);
+    db_close(db);
+    cluster_store_close(a);
+}
+
+static void a_node_that_is_drained_stays_so_and_one_that_leaves_is_forgotten(void **state)
+{
+    struct cluster_store *a = join(state, "a");
+    struct cluster_store *b = join(state, "b");
+    struct problem p;
+    problem_init(&p);
+    assert_ok(cluster_store_set_draining(b, "a", true, &p));
+    assert_int_equal(cluster_store_set_draining(b, "nobody", true, &p), ERR_NOT_FOUND);
+    assert_ok(cluster_store_leave(a, &p));
+    assert_ok(cluster_store_leave(b, &p));
+    cluster_store_close(a);
+    a = join(state, "a");
+    const struct cluster_view *view = view_of(a);
+    assert_int_equal(view->node_count, 1);
+    assert_true(view->nodes[0].draining);
+    problem_release(&p);
+    cluster_store_close(a);
+    cluster_store_close(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        folder_test(a_directory_keeps_its_number_of_shards_and_its_secret),
+        folder_test(a_node_shows_with_its_url_and_its_lease),
+        folder_test(a_process_that_lost_its_name_cannot_renew_or_take),
+        folder_test(a_shard_is_taken_once),
+        folder_test(a_shard_can_be_taken_when_it_was_released_or_its_owner_is_gone),
+        folder_test(a_node_without_a_lease_takes_nothing),
+        folder_test(a_writer_without_a_node_and_nodes_keep_out_of_each_others_way),
+        folder_test(an_owner_that_lost_its_shard_cannot_commit),
+        folder_test(an_epoch_of_yesterday_opens_no_shard),
+        folder_test(shards_have_tables_of_their_own),
+        folder_test(a_change_of_keys_is_known_everywhere),
+        folder_test(a_node_that_is_drained_stays_so_and_one_that_leaves_is_forgotten),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
