@@ -1,6 +1,7 @@
 /* pawl: joins the server to the command line. */
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "migrate/migrate.h"
 #include "serve/serve.h"
 
 static int run_serve(int argc, char **argv)
@@ -37,6 +38,7 @@ static const struct verb VERSION[] = {
 static const struct command COMMANDS[] = {
     {"serve", "Run the server", SERVE, ARRAY_LEN(SERVE)},
     {"dev", "Run a development server without API keys, and log its requests", DEV, ARRAY_LEN(DEV)},
+    {"migrate", "Copy a store into another one, of any kind", MIGRATE_VERBS, MIGRATE_VERB_COUNT},
     {"version", "Print the version", VERSION, ARRAY_LEN(VERSION)},
 };
 

@@ -371,6 +371,11 @@ enum {
     STATS_ROWS_PER_TURN = 64,             /* rows of counts, written or removed together: 2 ms */
     STATS_SWEEP_PAUSE_MS = 60 * 1000,
 
+    /* --- copies of stores --- */
+    COPY_TABLES_MAX = 256,                /* four times as many as there are */
+    COPY_COLUMNS_MAX = 40,                /* parameters of one statement */
+    COPY_SLICE_ROWS = 2000,               /* copied in one transaction: it costs much more than a sync */
+    COPY_SLICE_CHARS = 4 * MIB,           /* the same for large rows; one row may be larger */
 };
 /* clang-format on */
 

@@ -40,6 +40,14 @@ struct db_marks {
                               that is not durable */
 };
 
+/* What a writer does with a store that is copied whole (store/copy/copy.h). */
+enum db_copy {
+    DB_NO_COPY,     /* it serves: refuses a copy that is not finished */
+    DB_COPY_SOURCE, /* the same, and it refuses one of several shards, which is not the whole store
+                     */
+    DB_COPY_TARGET, /* opens an unfinished copy too, but no store of several shards */
+};
+
 struct db_config {
     struct str url; /* "sqlite:PATH" or "postgres://…" */
     enum db_access access;
@@ -53,6 +61,7 @@ struct db_config {
     /* A writer's: db_commit() returns before the commit is on disk, and db_sync() puts it there.
      * NULL: db_commit() does both. Engines may ignore it and do both. Outlives the connection. */
     struct db_marks *marks;
+    enum db_copy copy; /* a writer's */
 };
 
 /* The scheme of the URL chooses the engine. A writer takes the store's lock, creates what is
@@ -147,6 +156,8 @@ void db_damaged(struct db_rows *rows, int column);
 /* What came of reading a column's text: the query ends with an error, which ERR_DAMAGED explains in
  * the log. */
 void db_understood(struct db_rows *rows, int column, enum err e);
+/* A column as it is, whatever its type. */
+struct db_value db_value_at(struct db_rows *rows, int column);
 /* Of a word that was looked up in a table of `count`: itself, or 0 and damage when it is not there.
  */
 unsigned db_known(struct db_rows *rows, int column, unsigned value, unsigned count);
@@ -158,6 +169,12 @@ bool db_skip_damaged(struct db_rows *rows);
 /* True when nobody else can write to the store while this connection is open: what it has committed
  * or read once stays true until it changes it itself. */
 bool db_is_only_writer(const struct db *db);
+
+/* --- the tables, for what copies a store --- */
+
+/* One row for each column of each table, by table and then by name: the table, the column, what it
+ * holds ("int", "text" or "blob"), and its place in the primary key from 1, or 0. */
+struct db_rows *db_schema(struct db *db);
 
 /* --- transactions --- */
 

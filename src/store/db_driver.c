@@ -36,6 +36,14 @@ enum err db_open(const struct db_config *config, struct problem *p, struct db **
     return unknown_scheme(config, p);
 }
 
+enum err db_refuse_copy(struct problem *p)
+{
+    return problem_set(
+        p, ERR_STORE_FAILED,
+        "The store is an unfinished copy. Run the same `pawl migrate` again to finish "
+        "it.");
+}
+
 void db_close(struct db *db)
 {
     if (db == NULL)
@@ -158,6 +166,11 @@ static struct db_value column_of(struct db_rows *rows, int column)
     return rows->db->ops->column(rows, column);
 }
 
+struct db_value db_value_at(struct db_rows *rows, int column)
+{
+    return column_of(rows, column);
+}
+
 bool db_is_null(struct db_rows *rows, int column)
 {
     return column_of(rows, column).kind == DB_NULL;
@@ -267,6 +280,11 @@ struct sha256 db_hash(struct db_rows *rows, int column)
 bool db_is_only_writer(const struct db *db)
 {
     return db->ops->is_only_writer(db);
+}
+
+struct db_rows *db_schema(struct db *db)
+{
+    return db_query_values(db, db->ops->schema_sql, NULL, 0);
 }
 
 /* --- transactions --- */

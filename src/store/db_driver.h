@@ -70,11 +70,17 @@ struct db_ops {
     enum err (*snapshot_begin)(struct db *db, int64_t ms);
     void (*snapshot_end)(struct db *db);
     bool (*is_only_writer)(const struct db *db);
+    const char *schema_sql; /* of db_schema() */
 
     const struct db_log_ops *log;       /* NULL: there is none to fold back */
     const struct db_backup_ops *backup; /* NULL: the engine brings its own tools */
     enum err (*integrity_check)(struct db *db, struct buf *found); /* NULL: none */
 };
+
+/* The table that a store has while it is an unfinished copy. A writer looks for it before it
+ * changes anything, and refuses the store unless it is opened as DB_COPY_TARGET. */
+#define DB_COPY_TABLE "unfinished_copy"
+enum err db_refuse_copy(struct problem *p);
 
 /* --- the engines of a program --- */
 

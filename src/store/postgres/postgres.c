@@ -194,6 +194,17 @@ static void close_db(struct db *base)
     free(db);
 }
 
+/* The columns of an index are counted from 0. */
+static const char SCHEMA_SQL[] =
+    "SELECT c.relname, a.attname, CASE format_type(a.atttypid, a.atttypmod) WHEN 'bigint' THEN "
+    "'int'"
+    " WHEN 'bytea' THEN 'blob' ELSE format_type(a.atttypid, a.atttypmod) END,"
+    " COALESCE(array_position(i.indkey::int2[], a.attnum) + 1, 0)"
+    " FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0"
+    " AND NOT a.attisdropped LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary"
+    " WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'"
+    " ORDER BY c.relname, a.attname";
+
 static const struct db_ops OPS = {
     .name = "PostgreSQL",
     .close = close_db,
@@ -212,6 +223,7 @@ static const struct db_ops OPS = {
     .snapshot_begin = snapshot_begin,
     .snapshot_end = snapshot_end,
     .is_only_writer = is_only_writer,
+    .schema_sql = SCHEMA_SQL,
 };
 
 static enum err open_db(const struct db_config *config, struct str address, struct problem *p,
@@ -226,6 +238,7 @@ static enum err open_db(const struct db_config *config, struct str address, stru
     db->base.ops = &OPS;
     db->access = config->access;
     db->env = config->env;
+    db->copy = config->copy;
     postgres_batch_init(&db->batch);
     enum err e = postgres_read_url(db, config->url, p);
     bool lazy = db->is_node && db->access == DB_READER; /* the owner has just opened the store */

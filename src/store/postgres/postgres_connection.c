@@ -203,11 +203,24 @@ static enum err check_reader(struct postgres_db *db, struct problem *p)
                                db->schema);
 }
 
+static enum err check_whole(struct postgres_db *db, struct problem *p)
+{
+    PGresult *result =
+        postgres_ask(db, "SELECT to_regclass('" DB_COPY_TABLE "') IS NULL", 0, NULL, p);
+    if (result == NULL)
+        return p->err;
+    bool whole = strcmp(PQgetvalue(result, 0, 0), "t") == 0;
+    PQclear(result);
+    return whole ? ERR_OK : db_refuse_copy(p);
+}
+
 enum err postgres_connect(struct postgres_db *db, struct problem *p)
 {
     enum err e = postgres_open_session(db, p);
     if (e == ERR_OK && db->access == DB_READER)
         e = check_reader(db, p);
+    else if (e == ERR_OK && db->copy != DB_COPY_TARGET)
+        e = check_whole(db, p);
     if (e == ERR_OK && db->access == DB_WRITER)
         e = postgres_take(db, p);
     return e == ERR_OK ? enter_pipeline(db, p) : e;

@@ -129,6 +129,21 @@ static enum err check_no_node(struct postgres_db *db, struct problem *p)
     return owned ? in_use(db, p) : ERR_OK;
 }
 
+/* A copy of one shard would lack the tenants of the others. */
+static enum err check_only_shard(struct postgres_db *db, struct problem *p)
+{
+    PGresult *result = postgres_ask(db, "SELECT count(*) FROM shards", 0, NULL, p);
+    if (result == NULL)
+        return p->err;
+    int64_t shards = postgres_number(result, 0);
+    PQclear(result);
+    return shards == 1 ? ERR_OK
+                       : problem_set(p, ERR_STORE_FAILED,
+                                     "The schema %s has %" PRId64
+                                     " shards: only a store of one shard can be copied whole",
+                                     db->schema, shards);
+}
+
 enum err postgres_make_directory(struct postgres_db *db, struct problem *p, bool *ret_new)
 {
     bool locked = false;
@@ -173,6 +188,8 @@ enum err postgres_take(struct postgres_db *db, struct problem *p)
         return checked == ERR_OK ? postgres_migrate_shard(db, p) : checked;
     }
     enum err e = postgres_make_directory(db, p, &is_new);
+    if (e == ERR_OK && db->copy != DB_NO_COPY)
+        e = check_only_shard(db, p);
     if (e == ERR_OK)
         e = postgres_lock(db, p);
     if (e == ERR_OK)

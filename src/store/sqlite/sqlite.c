@@ -150,6 +150,12 @@ static void close_db(struct db *base)
     free(db);
 }
 
+const char SQLITE_SCHEMA_SQL[] =
+    "SELECT t.name, c.name, CASE c.type WHEN 'INTEGER' THEN 'int' WHEN 'TEXT' THEN 'text'"
+    " WHEN 'BLOB' THEN 'blob' ELSE c.type END, c.pk"
+    " FROM sqlite_schema t JOIN pragma_table_info(t.name) c"
+    " WHERE t.type = 'table' AND substr(t.name, 1, 7) <> 'sqlite_' ORDER BY t.name, c.name";
+
 static const struct db_ops OPS = {
     .name = "SQLite " SQLITE_VERSION,
     .close = close_db,
@@ -168,6 +174,7 @@ static const struct db_ops OPS = {
     .snapshot_begin = snapshot_begin,
     .snapshot_end = snapshot_end,
     .is_only_writer = is_only_writer,
+    .schema_sql = SQLITE_SCHEMA_SQL,
     .log = &SQLITE_LOG_OPS,
     .backup = &SQLITE_BACKUP_OPS,
     .integrity_check = integrity_check,
@@ -222,6 +229,8 @@ static enum err connect_file(struct sqlite_db *db, struct problem *p)
         return configure(db, p);
     /* Whose file it is comes before anything that would change it, as WAL mode does. */
     enum err e = sqlite_file_check_owner(db->conn, db->path, p);
+    if (e == ERR_OK && db->copy != DB_COPY_TARGET)
+        e = sqlite_file_check_whole(db->conn, p);
     if (e != ERR_OK)
         return e;
     e = configure(db, p);
@@ -274,6 +283,7 @@ static enum err open_db(const struct db_config *config, struct str path, struct 
     db->base.ops = &OPS;
     db->access = config->access;
     db->env = config->env;
+    db->copy = config->copy;
     db->lock_fd = -1;
     db->marks = config->marks != NULL ? config->marks : &db->own_marks;
     sqlite_log_init(db, config);

@@ -28,6 +28,7 @@ struct sqlite_db {
     char path[4096];
     enum db_access access;
     const struct env *env;
+    enum db_copy copy; /* the configuration's */
     int lock_fd;
     sqlite3_file *log;      /* of a writer that leaves syncs to db_sync(); NULL: it does not */
     struct db_marks *marks; /* the configuration's, or its own */

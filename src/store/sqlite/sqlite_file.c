@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "domain/idempotency.h"
+#include "store/db_driver.h"
 #include "store/migrations.h"
 
 #include <dirent.h>
@@ -257,6 +258,14 @@ enum err sqlite_file_check_owner(sqlite3 *conn, const char *path, struct problem
                            "%d). Use the newer version or restore a backup.",
                            path, version, PAWL_VERSION, newest_version());
     return ERR_OK;
+}
+
+enum err sqlite_file_check_whole(sqlite3 *conn, struct problem *p)
+{
+    int marks = 0;
+    enum err e = pragma_int(
+        conn, "SELECT count(*) FROM sqlite_schema WHERE name = '" DB_COPY_TABLE "'", p, &marks);
+    return e == ERR_OK && marks > 0 ? db_refuse_copy(p) : e;
 }
 
 static enum err migrate_one(sqlite3 *conn, const struct migration *m, struct problem *p)

@@ -26,6 +26,9 @@ void sqlite_file_remove_unfinished_copies(const char *path);
 /* Refuses another program's file, and one that was written by a newer pawl. */
 MUST_CHECK enum err sqlite_file_check_owner(sqlite3 *conn, const char *path, struct problem *p);
 
+/* Refuses the target of a copy that is not finished. */
+MUST_CHECK enum err sqlite_file_check_whole(sqlite3 *conn, struct problem *p);
+
 /* What a crash left behind may have been read from the page cache and be nowhere else, even if a
  * sync now finds nothing to do. Puts it on disk: log, file and folder. ERR_STORE_FAILED when a sync
  * fails; then nothing may be served. */

@@ -38,6 +38,11 @@ class Block:
         return f"{self.page.relative_to(harness.ROOT)}:{self.line}"
 
 
+def is_for_postgres(block):
+    """Its commands run in tests/e2e/operating/test_docs_postgres.py."""
+    return block.hints.get("not run", "").startswith("here, but in test_docs_postgres.py")
+
+
 def parse_hints(comment):
     """{name: value}. Values reach to the end, but for `output`, which `vary` may follow."""
     name, _, value = comment.strip().partition(":")

@@ -5,6 +5,7 @@
  *  - after a statement has failed, every query fails until the rollback, and a commit aborts;
  *  - statements without a count are counted as one change each, whatever they do;
  *  - there is no log to fold back, no online copy and no check of the file. */
+#include "store/sqlite/sqlite.h"
 #include "store_support/decorated.h"
 #include "store_support/stores.h"
 
@@ -278,6 +279,7 @@ static const struct db_ops OPS = {
     .snapshot_begin = decorated_snapshot_begin,
     .snapshot_end = decorated_snapshot_end,
     .is_only_writer = decorated_is_only_writer,
+    .schema_sql = SQLITE_SCHEMA_SQL,
 };
 
 static enum err eager_open(const struct db_config *config, struct str address, struct problem *p,

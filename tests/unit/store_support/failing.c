@@ -1,4 +1,5 @@
 /* A decorator that makes the Nth call fail. */
+#include "store/sqlite/sqlite.h"
 #include "store_support/decorated.h"
 #include "store_support/stores.h"
 
@@ -252,6 +253,7 @@ static const struct db_ops OPS = {
     .snapshot_begin = decorated_snapshot_begin,
     .snapshot_end = decorated_snapshot_end,
     .is_only_writer = decorated_is_only_writer,
+    .schema_sql = SQLITE_SCHEMA_SQL,
     .log = &LOG_OPS,
     .backup = &BACKUP_OPS,
     .integrity_check = failing_integrity_check,

@@ -1,0 +1,148 @@
+/* pawl migrate: options, progress and the report. store/copy does the work. */
+#include "migrate/migrate.h"
+
+#include "base/log.h"
+#include "cli/term/progress.h"
+#include "store/copy/copy.h"
+
+static const struct option OPTIONS[] = {
+    {.name = "from",
+     .value = "STORE",
+     .help = "The store to copy: sqlite:PATH or postgres://…",
+     .required = true},
+    {.name = "to",
+     .value = "STORE",
+     .help = "The new store, which must be empty; it is set up if it does not exist",
+     .required = true},
+    {.name = "json", .kind = OPTION_SWITCH, .help = "Print the report as JSON on one line"},
+    {.name = NULL},
+};
+
+static enum cli_exit migrate(struct session *s);
+
+const struct verb MIGRATE_VERBS[MIGRATE_VERB_COUNT] = {
+    {.about = "Copy a store into another one, of any kind",
+     .notes = "Stop the server first: no server may use either store. Everything is copied as it "
+              "is, with all ids and keys, and then compared by digest. If the command is "
+              "interrupted, run it again: it goes on where it was. Until it has finished, no "
+              "server opens the new store. The old one stays as it is.",
+     .options = OPTIONS,
+     .run = migrate,
+     .local = true},
+};
+
+/* --- progress --- */
+
+static const char *const DOING[] = {[COPY_WRITES] = "copied", [COPY_COMPARES] = "compared"};
+
+struct display {
+    struct progress bar; /* on a terminal; lines elsewhere */
+    bool has_begun;
+    enum copy_phase phase;
+    int64_t rows_shown;
+};
+
+static void show_progress(void *ctx, const struct copy_progress *progress)
+{
+    struct display *d = ctx;
+    if (!d->has_begun || d->phase != progress->phase) {
+        progress_end(&d->bar);
+        d->bar = progress_begin("rows", progress->total);
+        d->has_begun = true;
+        d->phase = progress->phase;
+        d->rows_shown = 0;
+    }
+    if (d->bar.is_shown)
+        progress_update(&d->bar, progress->rows);
+    else if (progress->table_is_done && progress->rows > d->rows_shown)
+        fprintf(stderr, "pawl: %s %.*s, %lld of %lld rows\n", DOING[progress->phase],
+                STR_ARG(progress->table), (long long)progress->rows, (long long)progress->total);
+    if (progress->table_is_done)
+        d->rows_shown = progress->rows;
+}
+
+/* --- the report --- */
+
+static json_t *hex_of(const struct sha256 *hash)
+{
+    struct buf text;
+    buf_init(&text, 2 * SHA256_LEN);
+    buf_put_hex(&text, hash->bytes, SHA256_LEN);
+    json_t *hex = json_string(buf_ok(&text) ? text.ptr : "");
+    buf_release(&text);
+    return hex;
+}
+
+static json_t *tables_of(const struct store_copy *copy, bool also_empty)
+{
+    json_t *tables = json_array();
+    for (size_t i = 0; i < copy->tables.count; i++) {
+        const struct copy_digest *d = &copy->digests[i];
+        if (d->rows == 0 && !also_empty)
+            continue;
+        (void)json_array_append_new(
+            tables, json_pack("{s:s, s:I, s:o}", "table", copy->tables.list[i].name.ptr, "rows",
+                              (json_int_t)d->rows, "sha256", hex_of(&d->hash)));
+    }
+    return tables;
+}
+
+static void print_json(const struct store_copy *copy)
+{
+    struct sha256 digest = store_copy_digest(copy);
+    json_t *all = json_pack("{s:I, s:I, s:o, s:o}", "rows", (json_int_t)copy->rows, "copied",
+                            (json_int_t)(copy->rows - copy->rows_kept), "sha256", hex_of(&digest),
+                            "tables", tables_of(copy, true));
+    (void)json_dumpf(all, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(all);
+}
+
+static void print_report(const struct store_copy *copy)
+{
+    static const struct column COLUMNS[] = {
+        {"TABLE", "table"}, {"ROWS", "rows"}, {"SHA-256", "sha256"}};
+    json_t *tables = tables_of(copy, false);
+    rows_print(stdout, COLUMNS, ARRAY_LEN(COLUMNS), tables);
+    json_decref(tables);
+    if (copy->was_whole)
+        printf("\nThe copy was finished before.");
+    else
+        printf("\nCopied %lld rows.", (long long)(copy->rows - copy->rows_kept));
+    printf(" Both stores have the same %lld rows.\n", (long long)copy->rows);
+}
+
+/* --- the command --- */
+
+static enum err copy_store(struct store_copy *copy, const struct options *opt, struct problem *p)
+{
+    struct display display = {.has_begun = false};
+    struct copy_config config = {.from = str_of(options_text(opt, "from")),
+                                 .to = str_of(options_text(opt, "to")),
+                                 .env = &ENV_SYSTEM,
+                                 .on_progress = show_progress,
+                                 .ctx = &display};
+    enum err e = store_copy_open(copy, &config, p);
+    if (e == ERR_OK)
+        e = store_copy_run(copy, p);
+    progress_end(&display.bar);
+    return e;
+}
+
+static enum cli_exit migrate(struct session *s)
+{
+    struct store_copy copy;
+    struct problem p;
+    problem_init(&p);
+    log_setup(LOG_TEXT, LOG_WARN, &ENV_SYSTEM);
+    enum err e = copy_store(&copy, &s->opt, &p);
+    if (e != ERR_OK)
+        fprintf(stderr, "pawl: %s\n", p.detail);
+    else if (options_has(&s->opt, "json"))
+        print_json(&copy);
+    else
+        print_report(&copy);
+    store_copy_close(&copy);
+    problem_release(&p);
+    return e == ERR_OK ? CLI_DONE : e == ERR_BAD_REQUEST ? CLI_USAGE : CLI_REFUSED;
+}
