@@ -28,7 +28,7 @@ void api_free(struct api *api)
 {
     if (api == NULL)
         return;
-    assert(api->streams == NULL);
+    assert(api->streams == NULL && api->calls == 0);
     metrics_maker_free(api->metrics);
     waiting_free(api->waiting);
     free(api);
@@ -36,7 +36,8 @@ void api_free(struct api *api)
 
 void api_tick(struct api *api, int64_t mono_ms)
 {
-    streams_tick(api, mono_ms);
+    if (api->config.engine != NULL)
+        streams_tick(api, mono_ms);
     metrics_tick(api);
 }
 
@@ -48,6 +49,11 @@ int api_timeout_ms(const struct api *api)
 void api_drain(struct api *api)
 {
     streams_end(api);
+}
+
+bool api_idle(const struct api *api)
+{
+    return api->calls == 0;
 }
 
 /* --- the route --- */
@@ -153,6 +159,7 @@ static void call_cleanup(void *user)
     body_free(c);
     op_release(&c->op);
     metrics_text_drop(c->metrics_text);
+    c->api->calls--;
 }
 
 static enum err count_connection(struct call *c)
@@ -163,13 +170,10 @@ static enum err count_connection(struct call *c)
     return problem_set(&c->op.problem, ERR_OVERLOADED, "The tenant has too many connections");
 }
 
-static enum err check(struct call *c, char allow[static ALLOW_MAX])
+/* What the caller may do, and what they have sent. */
+static enum err check(struct call *c)
 {
-    enum err e = caller_check_origin(c);
-    if (e == ERR_OK)
-        e = find_route(c, allow);
-    if (e == ERR_OK)
-        e = caller_authorize(c);
+    enum err e = caller_authorize(c);
     if (e == ERR_OK)
         e = count_connection(c);
     if (e == ERR_OK)
@@ -179,40 +183,101 @@ static enum err check(struct call *c, char allow[static ALLOW_MAX])
     return e;
 }
 
-static void dispatch(struct call *c)
+void api_go_on(struct api *api, struct call *c)
 {
-    char allow[ALLOW_MAX] = "";
-    if (check(c, allow) != ERR_OK) {
-        struct str route = c->route != NULL ? str_of(c->route->pattern) : STR_NONE;
-        struct str copy = allow[0] != '\0' ? arena_str(&c->req->arena, str_of(allow)) : STR_NONE;
-        http_send_problem(c->req, &c->op.problem, route, copy.ptr);
-    } else if (c->route->direct != NULL) {
+    c->api->calls--;
+    c->api = api;
+    api->calls++;
+    if (check(c) != ERR_OK)
+        call_send_problem(c);
+    else if (c->route->direct != NULL)
         c->route->direct(c);
-    } else if (streams_wanted(c)) {
+    else if (streams_wanted(c))
         streams_begin(c);
-    } else {
+    else
         through_engine(c);
-    }
 }
 
-static void handle(struct api *api, struct http_request *req, bool aside)
+static void send_no_memory(struct http_request *req)
+{
+    struct problem p;
+    problem_init(&p);
+    (void)problem_set(&p, ERR_NO_MEMORY, "No memory for the request");
+    http_send_problem(req, &p, STR_NONE, NULL);
+    problem_release(&p);
+}
+
+static struct call *new_call(struct api *api, struct http_request *req, bool aside)
 {
     struct call *c = arena_alloc(&req->arena, sizeof(*c));
     if (c == NULL) {
-        struct problem p;
-        problem_init(&p);
-        (void)problem_set(&p, ERR_NO_MEMORY, "No memory for the request");
-        http_send_problem(req, &p, STR_NONE, NULL);
-        problem_release(&p);
-        return;
+        send_no_memory(req);
+        return NULL;
     }
     c->api = api;
+    api->calls++; /* until call_cleanup() */
     c->req = req;
     c->aside = aside;
     op_init(&c->op, NULL);
     req->user = c;
     req->cleanup = call_cleanup;
-    dispatch(c);
+    return c;
+}
+
+/* NULL when it has been answered with the problem. */
+static struct call *begun(struct call *c, enum err e, const char *allow)
+{
+    if (e == ERR_OK)
+        return c;
+    struct str route = c->route != NULL ? str_of(c->route->pattern) : STR_NONE;
+    struct str copy = allow[0] != '\0' ? arena_str(&c->req->arena, str_of(allow)) : STR_NONE;
+    http_send_problem(c->req, &c->op.problem, route, copy.ptr);
+    return NULL;
+}
+
+static struct call *begin(struct api *api, struct http_request *req, bool aside)
+{
+    char allow[ALLOW_MAX] = "";
+    struct call *c = new_call(api, req, aside);
+    if (c == NULL)
+        return NULL;
+    enum err e = caller_check_origin(c);
+    if (e == ERR_OK)
+        e = find_route(c, allow);
+    if (e == ERR_OK)
+        e = caller_identify(c);
+    return begun(c, e, allow);
+}
+
+struct call *api_begin(struct api *api, struct http_request *req)
+{
+    return begin(api, req, false);
+}
+
+struct call *api_begin_for(struct api *api, struct http_request *req, const struct caller *caller)
+{
+    char allow[ALLOW_MAX] = "";
+    struct call *c = new_call(api, req, false);
+    if (c == NULL)
+        return NULL;
+    if (caller != NULL)
+        c->op.caller = *caller;
+    return begun(c, find_route(c, allow), allow);
+}
+
+void api_let_go(struct call *c)
+{
+    struct http_request *req = c->req;
+    call_cleanup(c);
+    req->user = NULL;
+    req->cleanup = NULL;
+}
+
+static void handle(struct api *api, struct http_request *req, bool aside)
+{
+    struct call *c = begin(api, req, aside);
+    if (c != NULL)
+        api_go_on(api, c);
 }
 
 void api_handle(void *ctx, struct http_request *req)

@@ -17,8 +17,25 @@ void api_tick(struct api *api, int64_t mono_ms);
 int api_timeout_ms(const struct api *api);
 /* Ends open event streams. */
 void api_drain(struct api *api);
+/* True when no request uses it any more, and so none its engine. */
+bool api_idle(const struct api *api);
 
-/* An http_handler; ctx is a struct api. */
+/* --- a request, in two steps: for a server that has an api for each of its shards --- */
+
+struct call;
+struct caller;
+
+/* Finds the request's route and who sends it. NULL: it has been answered. */
+MUST_CHECK struct call *api_begin(struct api *api, struct http_request *req);
+/* The same when another node has found out who sends it; NULL: everybody may. */
+MUST_CHECK struct call *api_begin_for(struct api *api, struct http_request *req,
+                                      const struct caller *caller);
+/* Answers it, now or later. */
+void api_go_on(struct api *api, struct call *call);
+/* Instead of that: somebody else answers the request. */
+void api_let_go(struct call *call);
+
+/* An http_handler, for both at once; ctx is a struct api. */
 void api_handle(void *ctx, struct http_request *req);
 /* An http_handler for --metrics-listen: health and metrics, without a key. */
 void api_handle_aside(void *ctx, struct http_request *req);

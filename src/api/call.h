@@ -20,6 +20,7 @@ struct api {
     struct metrics_maker *metrics;
     struct waiting *waiting;
     uint64_t key_epoch; /* engine_auth_epoch() when the streams' keys were checked */
+    size_t calls;       /* that are alive */
 };
 
 struct call {

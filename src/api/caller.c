@@ -91,6 +91,8 @@ static enum err key_caller(struct call *c, struct str tenant, const struct auth_
 {
     struct caller *who = &c->op.caller;
     who->all_tenants = str_is(id->tenant, "*");
+    /* Its key was made in another shard than its own, which may not know it yet. */
+    who->creates_tenant = c->api->config.auth != NULL && !who->all_tenants;
     who->role = id->role;
     who->actor = arena_str(&c->req->arena, id->actor);
     who->tenant = tenant.len > 0 ? tenant : arena_str(&c->req->arena, id->tenant);
@@ -141,13 +143,34 @@ static enum err read_headers(struct call *c, struct str *ret_tenant, struct str 
     return ERR_OK;
 }
 
+static enum err find_key(const struct api *api, struct str key, struct str peer, struct problem *p,
+                         struct auth_identity *ret)
+{
+    const struct api_auth *auth = api->config.auth;
+    return auth != NULL ? auth->identify(auth->ctx, key, peer, p, ret)
+                        : engine_identify(api->config.engine, key, peer, p, ret);
+}
+
+static enum err find_session(const struct api *api, struct str text, struct problem *p,
+                             struct auth_identity *ret)
+{
+    const struct api_auth *auth = api->config.auth;
+    return auth != NULL ? auth->identify_session(auth->ctx, text, p, ret)
+                        : engine_identify_session(api->config.engine, text, p, ret);
+}
+
 /* Whose key or session it is. */
 static enum err find_owner(struct call *c, struct str peer, struct problem *p,
                            struct auth_identity *ret)
 {
-    struct engine *engine = c->api->config.engine;
-    return c->has_session ? engine_identify_session(engine, c->key, p, ret)
-                          : engine_identify(engine, c->key, peer, p, ret);
+    return c->has_session ? find_session(c->api, c->key, p, ret)
+                          : find_key(c->api, c->key, peer, p, ret);
+}
+
+uint64_t caller_epoch(const struct api *api)
+{
+    const struct api_auth *auth = api->config.auth;
+    return auth != NULL ? auth->epoch(auth->ctx) : engine_auth_epoch(api->config.engine);
 }
 
 static enum err identify(struct call *c)
@@ -166,7 +189,7 @@ static enum err identify(struct call *c)
     if (e != ERR_OK)
         return e;
     struct auth_identity id;
-    c->key_epoch = engine_auth_epoch(c->api->config.engine);
+    c->key_epoch = caller_epoch(c->api);
     e = find_owner(c, c->req->peer, &c->op.problem, &id);
     if (e != ERR_OK)
         return e;
@@ -177,7 +200,7 @@ static enum err identify(struct call *c)
 enum err caller_identify_key(struct call *c, struct str key, struct auth_identity *ret)
 {
     c->op.caller.peer = c->req->peer;
-    enum err e = engine_identify(c->api->config.engine, key, c->req->peer, &c->op.problem, ret);
+    enum err e = find_key(c->api, key, c->req->peer, &c->op.problem, ret);
     return e == ERR_OK ? key_caller(c, STR_NONE, ret) : e;
 }
 
@@ -202,14 +225,21 @@ static enum err forbidden(struct call *c)
                        role_name(needed_role(c->route->may)), role_name(who->role));
 }
 
+static bool is_open(const struct call *c)
+{
+    return (c->route->flags & ROUTE_OPEN) != 0 || c->aside;
+}
+
+enum err caller_identify(struct call *c)
+{
+    return is_open(c) ? ERR_OK : identify(c);
+}
+
 enum err caller_authorize(struct call *c)
 {
     const struct route *r = c->route;
-    if ((r->flags & ROUTE_OPEN) != 0 || c->aside)
+    if (is_open(c))
         return ERR_OK;
-    enum err e = identify(c);
-    if (e != ERR_OK)
-        return e;
     if (!role_may(c->op.caller.role, c->op.caller.all_tenants, r->may))
         return forbidden(c);
     if ((r->flags & ROUTE_SERVER_KEY) != 0 && !c->op.caller.all_tenants)
@@ -227,8 +257,7 @@ enum err caller_authorize(struct call *c)
 
 bool caller_key_holds(struct call *c)
 {
-    struct engine *engine = c->api->config.engine;
-    uint64_t epoch = engine_auth_epoch(engine);
+    uint64_t epoch = caller_epoch(c->api);
     if (c->has_session && env_now_ms(c->api->config.env) >= c->session_expires_at)
         return false;
     if (c->key.ptr == NULL || epoch == c->key_epoch)

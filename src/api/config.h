@@ -2,14 +2,33 @@
 #ifndef PAWL_API_CONFIG_H
 #define PAWL_API_CONFIG_H
 
-#include <stdbool.h>
+#include "base/err.h"
+#include "base/str.h"
 
+struct auth_identity;
 struct engine;
 struct env;
 struct metrics;
+struct problem;
+
+/* Knows API keys and sessions; as engine_identify() and its like, which say what each answers. */
+struct api_auth {
+    void *ctx;
+    enum err (*identify)(void *ctx, struct str key, struct str peer, struct problem *p,
+                         struct auth_identity *ret);
+    enum err (*identify_session)(void *ctx, struct str text, struct problem *p,
+                                 struct auth_identity *ret);
+    uint64_t (*epoch)(void *ctx);
+};
+
+struct api_node;
 
 struct api_config {
-    struct engine *engine;
+    struct engine *engine;       /* NULL: only what is about the server itself is served */
+    const struct api_auth *auth; /* NULL: the engine knows them */
+    /* What a server with several engines knows of itself; NULL: it has only this one. */
+    const struct api_node *node;
+    const char *node_name; /* of the server; NULL: it has none */
     struct metrics *metrics;
     const struct env *env;
     /* Not NULL: no keys are needed, the headers name the caller. Then it is the server's own

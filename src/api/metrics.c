@@ -4,6 +4,7 @@
  * was made after its request came. */
 #include "api/metrics.h"
 
+#include "api/node.h"
 #include "api/routes.h"
 
 struct metrics_text {
@@ -15,6 +16,7 @@ struct metrics_maker {
     struct api *api;
     struct op op;
     bool making;
+    size_t engine;             /* that is being asked */
     int64_t begun_ns, next_ns; /* when it began, and when the next may */
     struct call *waiting;      /* for the next, linked by next_scraper */
     struct call *served;       /* by the one under way */
@@ -67,9 +69,41 @@ static struct metrics_text *take_text(struct op *op)
 
 static void make_if_due(struct metrics_maker *m);
 
+static struct engine *engine_at(const struct api *api, size_t i)
+{
+    const struct api_node *node = api->config.node;
+    if (node != NULL)
+        return node->engine_at(node->ctx, i);
+    return i == 0 ? api->config.engine : NULL;
+}
+
+static void made(struct op *op);
+
+/* The engines one after the other; the last one renders. */
+static void ask_next(struct metrics_maker *m)
+{
+    struct engine *engine = engine_at(m->api, m->engine);
+    bool last = engine == NULL || engine_at(m->api, m->engine + 1) == NULL;
+    m->engine++;
+    op_init(&m->op, NULL);
+    m->op.owner = m;
+    m->op.done = made;
+    if (engine != NULL) {
+        engine_read_metrics(engine, &m->op, last);
+        return;
+    }
+    metrics_put_text(m->api->config.metrics, &m->op.answer.body);
+    made(&m->op);
+}
+
 static void made(struct op *op)
 {
     struct metrics_maker *m = op->owner;
+    if (op->err == ERR_OK && op->answer.body.len == 0) {
+        op_release(op);
+        ask_next(m);
+        return;
+    }
     struct metrics_text *t = take_text(op);
     while (m->served != NULL) {
         struct call *c = m->served;
@@ -98,10 +132,8 @@ static void make_if_due(struct metrics_maker *m)
     m->begun_ns = now;
     m->served = m->waiting;
     m->waiting = NULL;
-    op_init(&m->op, NULL);
-    m->op.owner = m;
-    m->op.done = made;
-    engine_read_metrics(m->api->config.engine, &m->op);
+    m->engine = 0;
+    ask_next(m);
 }
 
 static void direct_metrics(struct call *c)

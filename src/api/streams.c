@@ -256,7 +256,7 @@ const struct route EVENT_ROUTES[] = {
 
 void streams_tick(struct api *api, int64_t mono_ms)
 {
-    uint64_t epoch = engine_auth_epoch(api->config.engine);
+    uint64_t epoch = caller_epoch(api);
     bool pulse = mono_ms >= api->next_pulse_ms;
     if (!pulse && epoch == api->key_epoch)
         return;

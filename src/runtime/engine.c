@@ -515,8 +515,9 @@ enum err engine_ready(const struct engine *e, struct problem *p)
     return ERR_OK;
 }
 
-void engine_read_metrics(struct engine *e, struct op *op)
+void engine_read_metrics(struct engine *e, struct op *op, bool renders)
 {
+    e->parts.metrics_input.renders = renders;
     metric_set(e->parts.metrics.log_bytes, STR_NONE, STR_NONE,
                (double)writer_log_bytes(e->parts.commits));
     metric_set(e->parts.metrics.in_flight, STR_NONE, STR_NONE, (double)e->in_flight);

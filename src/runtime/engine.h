@@ -99,9 +99,10 @@ bool engine_failed(const struct engine *engine);
 
 /* ERR_OK when the engine takes work; otherwise the reason why not. */
 MUST_CHECK enum err engine_ready(const struct engine *engine, struct problem *p);
-/* Renders all metrics: calls op->done() later, with the text as answer.body. Only one such op may
- * be under way. Sets the op's use case and input. */
-void engine_read_metrics(struct engine *engine, struct op *op);
+/* Reads what the store knows, and renders all metrics unless another engine does so: calls
+ * op->done() later, with the text as answer.body. Only one such op may be under way. Sets the op's
+ * use case and input. */
+void engine_read_metrics(struct engine *engine, struct op *op, bool renders);
 /* The storage engine in use. */
 const char *engine_store_name(const struct engine *engine);
 /* The storage engines of this binary, by number; NULL after the last. */

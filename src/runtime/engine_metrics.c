@@ -254,7 +254,8 @@ static enum err read_metrics(struct op *op, struct read_tx *tx)
 {
     const struct read_metrics_input *in = op->input;
     read_gauges(in->metrics, tx->db, tx->now_ms);
-    metrics_put_text(in->registry, &op->answer.body);
+    if (in->renders)
+        metrics_put_text(in->registry, &op->answer.body);
     return ERR_OK;
 }
 

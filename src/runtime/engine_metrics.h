@@ -65,6 +65,7 @@ void engine_metrics_checked(struct engine_metrics *m, const struct op *op, int64
 struct read_metrics_input {
     struct engine_metrics *metrics;
     struct metrics *registry;
+    bool renders; /* otherwise only the gauges are read: others follow */
 };
 extern const struct use_case UC_READ_METRICS;
 

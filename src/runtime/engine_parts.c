@@ -219,7 +219,7 @@ static bool make_tables(struct engine_parts *parts, const struct engine_config *
     parts->periodic = periodic_new(parts->auth, hooks->submit, hooks->ctx);
     bool counted =
         engine_metrics_init(&parts->metrics, config->metrics) && init_gate_visits(parts, hooks);
-    parts->metrics_input = (struct read_metrics_input){&parts->metrics, config->metrics};
+    parts->metrics_input = (struct read_metrics_input){&parts->metrics, config->metrics, true};
     parts->subscriptions = subscriptions_new(config->env, &streams);
     parts->writer_labels = tenant_labels_new();
     parts->polls = worker_polls_new(env_now_ms(config->env));

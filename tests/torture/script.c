@@ -204,6 +204,7 @@ const struct script_line SCRIPT[] = {
     {"GET", A "/audit/verify", "t"},
     {"GET", A "/audit/export", "t"},
     {"GET", A "/doctor"},
+    {"GET", A "/cluster"},
     {"POST", A "/doctor/repair"},
     {"GET", A "/backup"},
 };

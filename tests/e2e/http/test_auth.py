@@ -167,7 +167,7 @@ MATRIX = [
     ("GET", "/api/v1/stats", READ), ("GET", "/api/v1/admission", READ),
     ("GET", "/api/v1/me", READ), ("DELETE", "/api/v1/sessions", READ),
     ("GET", "/api/v1/events", READ), ("GET", "/api/v1/audit", ADMIN), ("GET", "/api/v1/audit/verify", ADMIN), ("GET", "/api/v1/audit/export", ADMIN),
-    ("GET", "/api/v1/doctor", SERVER), ("POST", "/api/v1/doctor/repair", SERVER), ("GET", "/api/v1/backup", SERVER),
+    ("GET", "/api/v1/doctor", SERVER), ("POST", "/api/v1/doctor/repair", SERVER), ("GET", "/api/v1/backup", SERVER), ("GET", "/api/v1/cluster", SERVER),
 ]
 
 

@@ -157,7 +157,7 @@ def success_of_every_route(c):
     c.get("/api/v1/me"), c.get("/api/v1/me", tenant=t), c.get("/api/v1/sign-in")
     cookie = c.post("/api/v1/sessions", {"key": ROOT_KEY}).header("Set-Cookie").split(";")[0]
     c.get("/api/v1/me", headers={"Cookie": cookie}), c.delete("/api/v1/sessions", headers={"Cookie": cookie})
-    c.get("/api/v1/doctor"), c.post("/api/v1/doctor/repair", key="repair"), c.get("/api/v1/backup")
+    c.get("/api/v1/doctor"), c.post("/api/v1/doctor/repair", key="repair"), c.get("/api/v1/backup"), c.get("/api/v1/cluster")
 
 
 def trail(c):
