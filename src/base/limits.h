@@ -250,6 +250,19 @@ enum {
     CALL_RESOLVER_MS_MAX = 30 * 1000,     /* libc's resolver gives up after about that time, and cannot be stopped */
     RETRY_AFTER_MS_MAX = 24 * 3600 * 1000, /* what a receiver may ask for: as the longest backoff */
 
+    /* --- calls to other nodes --- */
+    NODE_CONNECT_MS = 2 * 1000,           /* less than half of a lease: a node that is gone is noticed before its shards move */
+    NODE_HEAD_MS = 90 * 1000,             /* until an answer begins: the longest wait, and half of that for the work */
+    NODE_STALL_MS = 3 * HTTP_STREAM_PULSE_MS, /* within an answer: an event stream has a pulse */
+    NODE_CONNECTION_AGE_S = 30,           /* idle for longer: less than half of HTTP_IDLE_TIMEOUT_S, so the node is not about to close it */
+    NODE_CONNECTIONS_KEPT_MAX = 256,      /* idle ones: as many callers at once need no handshake */
+    NODE_BUFFER_MAX = 256 * KIB,          /* of an answer that the client has not taken yet; then its sender waits */
+    NODE_CLOCK_MS = 60 * 1000,            /* how old a forwarded request may be; clocks are the database's */
+    NODE_REPLAY_WINDOW = 64 * KIB,        /* how far requests of one node may overtake each other: two seconds of them */
+    NODE_SENDERS_MAX = 256,               /* sessions of nodes whose windows are kept */
+    NODE_SESSION_MAX = 64,
+    NODE_SECRET_MAX = 128,
+
     /* --- webhooks --- */
     WEBHOOKS_PER_TENANT_MAX = 20,         /* each event may become a row for every one of them */
     WEBHOOK_EVENTS_MAX = 32,              /* patterns of one */

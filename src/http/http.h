@@ -47,6 +47,8 @@ struct str http_header(const struct http_request *req, const char *name, size_t 
 /* All values of a header that is a list, in order, joined by commas; it lives as long as the
  * request. ptr NULL: absent, or out of memory. */
 struct str http_header_list(struct http_request *req, const char *name);
+/* Every header in the order they were sent: start with *at = 0; false after the last. */
+bool http_header_next(const struct http_request *req, size_t *at, struct http_param *ret);
 /* Takes the next name=value off a query; both are still encoded, and a value that is missing has
  * ptr NULL. False at the end. */
 bool http_query_next(struct str *rest, struct http_param *ret);
@@ -85,6 +87,8 @@ void http_reply_init(struct http_reply *reply, int status, struct str content_ty
                      struct str body);
 void http_reply_add(struct http_reply *reply, const char *name, struct str value);
 void http_send(struct http_request *req, const struct http_reply *reply);
+/* The reply that http_send_problem() sends, for one that needs more headers. */
+void http_problem_reply(struct http_request *req, const struct problem *p, struct http_reply *ret);
 /* The problem as problem+json, with Retry-After and the limit's fields where they belong. */
 void http_send_problem(struct http_request *req, const struct problem *p, struct str route,
                        const char *allow);

@@ -95,8 +95,7 @@ static void add_limit_headers(struct http_request *req, const struct problem *p,
                               (long long)after));
 }
 
-void http_send_problem(struct http_request *req, const struct problem *p, struct str route,
-                       const char *allow)
+void http_problem_reply(struct http_request *req, const struct problem *p, struct http_reply *ret)
 {
     static const char LAST_RESORT[] =
         "{\"type\":\"urn:pawl:problem:OUT_OF_MEMORY\",\"title\":\"The server is out of memory\","
@@ -106,15 +105,21 @@ void http_send_problem(struct http_request *req, const struct problem *p, struct
     buf_init(&text, PROBLEM_FAULTS_MAX + PROBLEM_TEXTS_MAX + 4 * KIB);
     problem_put_json(&text, p, str_of(req->trace_id));
     struct str body = arena_take(&req->arena, &text);
-    struct http_reply reply;
     int status = body.ptr != NULL ? err_http_status(p->err) : 503;
-    http_reply_init(&reply, status, STR("application/problem+json"),
+    http_reply_init(ret, status, STR("application/problem+json"),
                     body.ptr != NULL ? body : str_of(LAST_RESORT));
+    add_limit_headers(req, p, ret);
+    if (p->err == ERR_UNAUTHENTICATED)
+        http_reply_add(ret, "WWW-Authenticate", STR("Bearer realm=\"pawl\""));
+}
+
+void http_send_problem(struct http_request *req, const struct problem *p, struct str route,
+                       const char *allow)
+{
+    struct http_reply reply;
+    http_problem_reply(req, p, &reply);
     reply.route = route;
-    add_limit_headers(req, p, &reply);
     if (allow != NULL)
         http_reply_add(&reply, "Allow", str_of(allow));
-    if (p->err == ERR_UNAUTHENTICATED)
-        http_reply_add(&reply, "WWW-Authenticate", STR("Bearer realm=\"pawl\""));
     http_send(req, &reply);
 }

@@ -116,6 +116,16 @@ struct str http_header_list(struct http_request *req, const char *name)
     return arena_take(&req->arena, &joined);
 }
 
+bool http_header_next(const struct http_request *req, size_t *at, struct http_param *ret)
+{
+    const struct request *r = request_of(req);
+    if (*at >= r->head.field_count)
+        return false;
+    const struct parse_field *field = &r->head.fields[(*at)++];
+    *ret = (struct http_param){slice_str(r->in, field->name), slice_str(r->in, field->value)};
+    return true;
+}
+
 bool http_is_connected(const struct http_request *req)
 {
     const struct request *r = request_of(req);
