@@ -105,6 +105,7 @@ enum err_class {
     X(ERR_STORE_BUSY,            "STORE_BUSY",                 503, true,  FAILURE, "The store is busy") \
     X(ERR_STORE_FULL,            "STORE_FULL",                 503, true,  FAILURE, "The disk is full") \
     X(ERR_STORE_FAILED,          "STORE_FAILED",               503, true,  FAILURE, "Storage failed; the outcome is unknown. Retry with the same key.") \
+    X(ERR_SHARD_UNAVAILABLE,     "SHARD_UNAVAILABLE",          503, true,  REFUSAL, "No node serves the tenant's shard right now") \
     X(ERR_DRAINING,              "SHUTTING_DOWN",              503, true,  REFUSAL, "The server is shutting down") \
     X(ERR_HTTP_VERSION,          "HTTP_VERSION_NOT_SUPPORTED", 505, false, REFUSAL, "This HTTP version is not supported")
 /* clang-format on */

@@ -1,0 +1,199 @@
+/* In front of the shards: here, there, or at every shard. */
+#include "cluster/front.h"
+
+#include "api/call.h"
+#include "base/log.h"
+#include "cluster/errand.h"
+#include "cluster/visit.h"
+#include "domain/tenant.h"
+
+/* --- life --- */
+
+struct front *front_new(const struct front_config *config)
+{
+    static const struct metric_spec FORWARDED = {
+        "pawl_forwarded_requests_total",
+        "Requests that were sent on to the node that owns the tenant's shard.",
+        METRIC_COUNTER,
+        {"node", NULL},
+        NULL};
+    struct front *f = calloc(1, sizeof(*f));
+    if (f == NULL)
+        return NULL;
+    f->config = *config;
+    assert(config->session.len <= NODE_SESSION_MAX && config->url.len <= NODE_URL_LEN_MAX);
+    memcpy(f->session, config->session.ptr, config->session.len);
+    memcpy(f->url, config->url.ptr, config->url.len);
+    f->config.session = str_of(f->session);
+    f->config.url = str_of(f->url);
+    f->auth = node_auth_new(config->secret, config->session);
+    f->client = node_client_new(&config->client);
+    f->forwarded = metrics_declare(config->metrics, &FORWARDED);
+    f->view = config->cluster.view(config->cluster.ctx);
+    if (f->auth != NULL && f->client != NULL && f->forwarded != NULL)
+        return f;
+    front_free(f);
+    return NULL;
+}
+
+void front_free(struct front *f)
+{
+    if (f == NULL)
+        return;
+    assert(f->visits == NULL);
+    node_client_free(f->client);
+    node_auth_free(f->auth);
+    free(f);
+}
+
+/* --- where a request belongs --- */
+
+enum place {
+    AT_NODE,   /* about this process */
+    AT_FIRST,  /* in shard 0, where everything is that belongs to no tenant */
+    AT_NAMED,  /* where the tenant lives that the path names */
+    AT_CALLER, /* where the caller's tenant lives */
+};
+
+/* The first that a route begins with. */
+static const struct {
+    const char *prefix;
+    enum place place;
+} PLACES[] = {
+    {"/api/v1/cluster", AT_NODE},   {"/api/v1/keys", AT_FIRST},    {"/api/v1/sessions", AT_FIRST},
+    {"/api/v1/me", AT_FIRST},       {"/api/v1/sign-in", AT_FIRST}, {"/api/v1/oidc-", AT_FIRST},
+    {"/api/v1/outbox", AT_FIRST},   {"/api/v1/doctor", AT_FIRST},  {"/api/v1/backup", AT_FIRST},
+    {"/api/v1/tenants/", AT_NAMED}, {"/api/v1/", AT_CALLER},       {"/", AT_NODE},
+};
+
+static enum place place_of(const struct route *route)
+{
+    size_t i = 0;
+    while (!str_starts_with(str_of(route->pattern), str_of(PLACES[i].prefix)))
+        i++;
+    assert(i < ARRAY_LEN(PLACES)); /* the last one fits all */
+    return PLACES[i].place;
+}
+
+/* What belongs to no tenant, or to all, is in shard 0. */
+static size_t shard_of(const struct front *f, const struct call *c)
+{
+    const struct front_cluster *cluster = &f->config.cluster;
+    enum place place = place_of(c->route);
+    struct str tenant = place == AT_NAMED ? c->params[0] : c->op.caller.tenant;
+    if (place == AT_FIRST || !tenant_id_ok(tenant))
+        return 0;
+    return cluster->shard_of(cluster->ctx, tenant);
+}
+
+/* --- requests of clients --- */
+
+static void take(struct front *f, struct http_request *req)
+{
+    const struct front_cluster *cluster = &f->config.cluster;
+    struct call *c = api_begin(f->config.node_api, req);
+    if (c == NULL)
+        return;
+    if (place_of(c->route) == AT_NODE) {
+        api_go_on(f->config.node_api, c);
+        return;
+    }
+    if (cluster->shard_count > 1 && errand_kind_of(c) != ERRAND_ONE) {
+        visit_all(f, c);
+        return;
+    }
+    size_t shard = shard_of(f, c);
+    struct front_owner owner = cluster->owner_of(cluster->ctx, shard);
+    if (owner.api != NULL)
+        api_go_on(owner.api, c);
+    else
+        visit_begin(f, c, shard);
+}
+
+/* --- requests of other nodes --- */
+
+static void refuse(struct http_request *req, enum err e, const char *reason, const char *detail)
+{
+    struct problem p;
+    struct http_reply reply;
+    problem_init(&p);
+    (void)problem_set(&p, e, "%s", detail);
+    http_problem_reply(req, &p, &reply);
+    http_reply_add(&reply, NOT_TAKEN_HEADER, str_of(reason));
+    http_send(req, &reply);
+    problem_release(&p);
+}
+
+static void serve_forwarded(struct front *f, struct http_request *req,
+                            const struct node_claim *claim)
+{
+    const struct front_cluster *cluster = &f->config.cluster;
+    struct front_owner owner = {.api = NULL};
+    if (claim->shard < cluster->shard_count)
+        owner = cluster->owner_of(cluster->ctx, claim->shard);
+    if (owner.api == NULL) {
+        cluster->refresh(cluster->ctx);
+        refuse(req, ERR_SHARD_UNAVAILABLE, "owner", "Another node serves this shard");
+        return;
+    }
+    struct call *c = claim->identifies
+                         ? api_begin(owner.api, req)
+                         : api_begin_for(owner.api, req, claim->has_caller ? &claim->caller : NULL);
+    if (c != NULL)
+        api_go_on(owner.api, c);
+}
+
+static void take_forwarded(struct front *f, struct http_request *req, struct str token)
+{
+    const struct front_cluster *cluster = &f->config.cluster;
+    struct node_claim claim;
+    enum node_verdict verdict =
+        node_auth_check(f->auth, req, token, cluster->now_ms(cluster->ctx), &claim);
+    if (verdict == NODE_BELIEVED) {
+        serve_forwarded(f, req, &claim);
+        return;
+    }
+    LOG(LOG_WARN, "refused a forwarded request", LOG_S("peer", req->peer),
+        LOG_Z("token", node_verdict_name(verdict)));
+    refuse(req, ERR_UNAUTHENTICATED, node_verdict_name(verdict),
+           "The header " FORWARDED_HEADER " is for nodes of this cluster");
+}
+
+void front_handle(void *ctx, struct http_request *req)
+{
+    struct front *f = ctx;
+    struct str token = http_header(req, FORWARDED_HEADER, NULL);
+    if (token.ptr != NULL)
+        take_forwarded(f, req, token);
+    else
+        take(f, req);
+}
+
+/* --- the loop --- */
+
+int front_event_fd(const struct front *f)
+{
+    return node_client_fd(f->client);
+}
+
+void front_poll(struct front *f, bool readable)
+{
+    if (readable)
+        node_client_poll(f->client);
+    visits_poll(f);
+}
+
+int front_timeout_ms(const struct front *f)
+{
+    return visits_timeout_ms(f);
+}
+
+void front_drain(struct front *f)
+{
+    visits_end_streams(f);
+}
+
+bool front_idle(const struct front *f)
+{
+    return f->visits == NULL;
+}

@@ -1,0 +1,180 @@
+/* Who sends a request, on any node of a cluster. */
+#include "cluster/identity.h"
+
+#include "base/log.h"
+#include "runtime/engine.h"
+
+enum { REOPEN_MS = 500 }; /* a database that is down holds up the loop no more often */
+
+struct identity {
+    struct identity_config config;
+    struct api_auth hooks;
+    struct sessions *sessions;
+    struct auth *auth;
+    struct identity_source source;
+    struct db *db;   /* NULL: not open */
+    bool has_secret; /* of sessions */
+    int64_t reopen_at_ms;
+    struct metric *failures;
+};
+
+static enum err identify(void *ctx, struct str key, struct str peer, struct problem *p,
+                         struct auth_identity *ret);
+static enum err identify_session(void *ctx, struct str text, struct problem *p,
+                                 struct auth_identity *ret);
+
+static uint64_t current_epoch(void *ctx)
+{
+    const struct identity *i = ctx;
+    return i->source.epoch(i->source.ctx);
+}
+
+static struct engine *engine_of(const struct identity *i)
+{
+    return i->source.engine(i->source.ctx);
+}
+
+/* Two numbers that only grow; whoever knows the keys may change too. */
+static uint64_t whole_epoch(void *ctx)
+{
+    const struct engine *engine = engine_of(ctx);
+    return 2 * current_epoch(ctx) + (engine != NULL ? 2 * engine_auth_epoch(engine) + 1 : 0);
+}
+
+static struct metric *declare(struct metrics *metrics)
+{
+    static const struct metric_spec SPEC = {
+        "pawl_auth_failures_total",
+        "API keys rejected: invalid, or throttled after too many invalid keys from one address.",
+        METRIC_COUNTER,
+        {"reason", NULL},
+        NULL};
+    struct metric *m = metrics_declare(metrics, &SPEC);
+    if (m == NULL)
+        return NULL;
+    metric_add(m, STR("invalid"), STR_NONE, 0);
+    metric_add(m, STR("throttled"), STR_NONE, 0);
+    return m;
+}
+
+struct identity *identity_new(const struct identity_config *config)
+{
+    struct identity *i = calloc(1, sizeof(*i));
+    if (i == NULL)
+        return NULL;
+    i->config = *config;
+    i->hooks = (struct api_auth){i, identify, identify_session, whole_epoch};
+    i->sessions = sessions_new(config->env);
+    i->auth = i->sessions != NULL ? auth_new(config->env, config->root_key, i->sessions) : NULL;
+    i->failures = declare(config->metrics);
+    if (i->auth != NULL && i->failures != NULL)
+        return i;
+    identity_free(i);
+    return NULL;
+}
+
+void identity_free(struct identity *i)
+{
+    if (i == NULL)
+        return;
+    db_close(i->db);
+    auth_free(i->auth);
+    sessions_free(i->sessions);
+    free(i);
+}
+
+void identity_use(struct identity *i, const struct identity_source *source)
+{
+    i->source = *source;
+}
+
+const struct api_auth *identity_auth(const struct identity *i)
+{
+    return &i->hooks;
+}
+
+/* --- the reader --- */
+
+static void close_reader(struct identity *i)
+{
+    db_close(i->db);
+    i->db = NULL;
+    i->reopen_at_ms = env_mono_ms(i->config.env) + REOPEN_MS;
+}
+
+/* The first owner of shard 0 stores it. */
+static enum err read_secret(struct identity *i, struct problem *p)
+{
+    struct secret secret;
+    bool found = false;
+    enum err e = secrets_find(i->db, STR("session"), &found, &secret);
+    if (e != ERR_OK || !found)
+        return problem_set(p, e != ERR_OK ? e : ERR_STORE_BUSY, "Cannot check API keys yet");
+    sessions_use_secret(i->sessions, &secret);
+    i->has_secret = true;
+    return ERR_OK;
+}
+
+static enum err open_reader(struct identity *i, struct problem *p)
+{
+    if (i->db != NULL && i->has_secret)
+        return ERR_OK;
+    if (i->db == NULL && env_mono_ms(i->config.env) < i->reopen_at_ms)
+        return problem_set(p, ERR_STORE_BUSY, "Cannot check API keys: the database is away");
+    struct db_config config = {
+        .url = str_of(i->source.store), .access = DB_READER, .env = i->config.env};
+    enum err e = i->db == NULL ? db_open(&config, p, &i->db) : ERR_OK;
+    if (e != ERR_OK) {
+        LOG(LOG_WARN, "cannot read API keys", LOG_Z("error", p->detail));
+        problem_clear(p);
+        close_reader(i);
+        return problem_set(p, ERR_STORE_BUSY, "Cannot check API keys: the database is away");
+    }
+    e = i->has_secret ? ERR_OK : read_secret(i, p);
+    if (e != ERR_OK)
+        close_reader(i);
+    return e;
+}
+
+static struct db *reader(void *ctx)
+{
+    return ((struct identity *)ctx)->db;
+}
+
+/* An answer that was not a refusal may mean that the connection is gone. */
+static enum err checked(struct identity *i, enum err e, struct problem *p)
+{
+    if (e == ERR_OK || e == ERR_UNAUTHENTICATED || e == ERR_LOGIN_THROTTLED)
+        return e;
+    close_reader(i);
+    problem_clear(p);
+    return problem_set(p, ERR_STORE_BUSY, "Cannot check API keys: the database is away");
+}
+
+static enum err identify(void *ctx, struct str key, struct str peer, struct problem *p,
+                         struct auth_identity *ret)
+{
+    struct identity *i = ctx;
+    struct auth_question q = {key, peer, current_epoch(i), reader, i};
+    if (engine_of(i) != NULL)
+        return engine_identify(engine_of(i), key, peer, p, ret);
+    enum err e = open_reader(i, p);
+    if (e != ERR_OK)
+        return e;
+    e = checked(i, auth_check(i->auth, &q, p, ret), p);
+    if (peer.ptr != NULL && (e == ERR_UNAUTHENTICATED || e == ERR_LOGIN_THROTTLED))
+        metric_add(i->failures, e == ERR_LOGIN_THROTTLED ? STR("throttled") : STR("invalid"),
+                   STR_NONE, 1);
+    return e;
+}
+
+static enum err identify_session(void *ctx, struct str text, struct problem *p,
+                                 struct auth_identity *ret)
+{
+    struct identity *i = ctx;
+    struct auth_question q = {text, STR_NONE, current_epoch(i), reader, i};
+    if (engine_of(i) != NULL)
+        return engine_identify_session(engine_of(i), text, p, ret);
+    enum err e = open_reader(i, p);
+    return e == ERR_OK ? checked(i, auth_check_session(i->auth, &q, p, ret), p) : e;
+}
