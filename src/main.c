@@ -1,4 +1,5 @@
 /* pawl: joins the server to the command line. */
+#include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "migrate/migrate.h"
@@ -25,6 +26,56 @@ static enum cli_exit run_version(struct session *s)
     return CLI_DONE;
 }
 
+static enum cli_exit run_cluster_init(struct session *s)
+{
+    return (enum cli_exit)serve_cluster_init(
+        options_text(&s->opt, "store"), options_number(&s->opt, "shards", CLUSTER_SHARDS_DEFAULT));
+}
+
+static enum cli_exit run_cluster_drain(struct session *s)
+{
+    return (enum cli_exit)serve_cluster_drain(options_text(&s->opt, "store"), s->args[0],
+                                              options_has(&s->opt, "undo"));
+}
+
+#define STORE_OPTION                                                                           \
+    {                                                                                          \
+        .name = "store", .value = "postgres://…", .help = "The database that the nodes share", \
+        .variable = "PAWL_STORE", .required = true                                             \
+    }
+
+static const struct option INIT_OPTIONS[] = {
+    STORE_OPTION,
+    {.name = "shards",
+     .kind = OPTION_NUMBER,
+     .value = "N",
+     .min = 1,
+     .max = CLUSTER_SHARDS_MAX,
+     .help = "How many shards it gets; the number never changes",
+     .fallback = "16"},
+    {.name = NULL},
+};
+static const struct option DRAIN_OPTIONS[] = {
+    STORE_OPTION,
+    {.name = "undo", .kind = OPTION_SWITCH, .help = "Let the node take shards again"},
+    {.name = NULL},
+};
+
+static const struct verb CLUSTER[] = {
+    {.name = "status", .about = "Show the nodes, and who owns which shard", .run = cluster_status},
+    {.name = "init",
+     .about = "Make an empty PostgreSQL database a cluster",
+     .notes = "`pawl serve` does so by itself.\n",
+     .options = INIT_OPTIONS,
+     .local = true,
+     .run = run_cluster_init},
+    {.name = "drain",
+     .arguments = "NODE",
+     .about = "Let a node hand its shards to the others and take none, until --undo",
+     .options = DRAIN_OPTIONS,
+     .local = true,
+     .run = run_cluster_drain},
+};
 static const struct verb SERVE[] = {
     {.about = "Run the server", .options = SERVE_OPTIONS, .standalone = run_serve}};
 static const struct verb DEV[] = {
@@ -38,6 +89,7 @@ static const struct verb VERSION[] = {
 static const struct command COMMANDS[] = {
     {"serve", "Run the server", SERVE, ARRAY_LEN(SERVE)},
     {"dev", "Run a development server without API keys, and log its requests", DEV, ARRAY_LEN(DEV)},
+    {"cluster", "Look after several servers on one database", CLUSTER, ARRAY_LEN(CLUSTER)},
     {"migrate", "Copy a store into another one, of any kind", MIGRATE_VERBS, MIGRATE_VERB_COUNT},
     {"version", "Print the version", VERSION, ARRAY_LEN(VERSION)},
 };

@@ -46,4 +46,7 @@ extern const struct command COMMAND_DOCTOR;
 extern const struct command COMMAND_BACKUP;
 extern const struct command COMMAND_BENCH;
 
+/* Verbs of commands that main.c puts together. */
+enum cli_exit cluster_status(struct session *s);
+
 #endif

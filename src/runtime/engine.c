@@ -34,6 +34,7 @@ struct engine {
     size_t reads_in_flight;
     struct held_ops held; /* reads and replays that have seen what is not on disk yet */
     bool draining;
+    bool shares_loop;
 };
 
 static void count(struct engine *e, const struct op *op)
@@ -123,8 +124,8 @@ static void replayed(struct engine *e, struct op *op)
 
 static bool may_run_inline(const struct engine *e, const struct op *op)
 {
-    return e->in_flight == 0 && e->quiet_rounds >= QUIET_ROUNDS && e->round_requests <= 1 &&
-           op->bytes <= INLINE_BYTES_MAX && op->use_case != &UC_BACKUP &&
+    return !e->shares_loop && e->in_flight == 0 && e->quiet_rounds >= QUIET_ROUNDS &&
+           e->round_requests <= 1 && op->bytes <= INLINE_BYTES_MAX && op->use_case != &UC_BACKUP &&
            op->use_case != &UC_DOCTOR_REPAIR;
 }
 
@@ -183,7 +184,8 @@ void engine_free_body(struct engine *e, struct body_task *task)
 
 bool engine_expects_more(const struct engine *e)
 {
-    return e->last_round_requests > 0 && e->quiet_rounds >= QUIET_ROUNDS && e->in_flight == 0;
+    return !e->shares_loop && e->last_round_requests > 0 && e->quiet_rounds >= QUIET_ROUNDS &&
+           e->in_flight == 0;
 }
 
 void engine_round_end(struct engine *e)
@@ -583,6 +585,7 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
         return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     e->round_last = &e->round_first;
     e->quiet_rounds = QUIET_ROUNDS;
+    e->shares_loop = config->shares_loop;
     held_ops_init(&e->held, &e->parts.durability);
     struct engine_hooks hooks = {
         .ctx = e,

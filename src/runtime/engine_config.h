@@ -24,7 +24,8 @@ struct engine_config {
     const struct oidc_config *oidc; /* people sign in there; NULL: nowhere. Copied, without its
                                        texts; env, reach and event_fd are the engine's */
     bool keeps_all;                 /* never remove old runs or old rows of the feed */
-    enum address_reach reach;       /* addresses that http steps and webhooks may call */
+    bool shares_loop; /* with other engines, which no commit on the loop's thread may hold up */
+    enum address_reach reach; /* addresses that http steps and webhooks may call */
 };
 
 #endif

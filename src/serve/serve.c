@@ -27,6 +27,20 @@ const struct option SERVE_OPTIONS[] = {
      .help = "The data file, or a PostgreSQL database; it is set up if it is new",
      .variable = "PAWL_STORE",
      .fallback = "sqlite:pawl.db"},
+    {.name = "node",
+     .value = "NAME",
+     .help =
+         "The name of this server among those that share a PostgreSQL database; the host's name "
+         "unless given",
+     .variable = "PAWL_NODE"},
+    {.name = "advertise",
+     .value = "URL",
+     .help = "Where the other servers reach this one; the address it listens on unless given",
+     .variable = "PAWL_ADVERTISE"},
+    {.name = "node-ca",
+     .value = "FILE",
+     .help = "Whose certificates (PEM) the other servers may show; the system's unless given",
+     .variable = "PAWL_NODE_CA"},
     {.name = "gate",
      .value = "store|redis://…",
      .help = "A Redis server with the locks of tenants that ask for them; the store holds every "
@@ -243,7 +257,10 @@ static enum serve_exit serve(const struct options *o, bool dev, bool is_dev)
         .listen = options_text(o, "listen"),
         .metrics_listen = options_text(o, "metrics-listen"),
         .store = options_text(o, "store"),
+        .node = options_text(o, "node"),
+        .advertise = options_text(o, "advertise"),
         .gate = options_text(o, "gate"),
+        .node_ca = options_text(o, "node-ca"),
         .bus = options_text(o, "bus"),
         .bus_creds = options_text(o, "bus-creds"),
         .bus_ca = options_text(o, "bus-ca"),
@@ -360,6 +377,8 @@ static enum err check_options(const struct options *o, bool dev, struct problem 
     enum err e = check_gate(options_text(o, "gate"), p);
     if (e == ERR_OK)
         e = check_otlp(options_text(o, "otlp"), p);
+    if (e == ERR_OK && options_has(o, "advertise"))
+        e = check_url("advertise", options_text(o, "advertise"), p);
     if (e == ERR_OK)
         e = check_oidc(o, dev, p);
     if (e != ERR_OK)

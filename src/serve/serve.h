@@ -10,6 +10,11 @@ extern const struct option DEV_OPTIONS[]; /* of `pawl dev`, besides those */
 /* argv[1] is the command, its options follow. `dev` turns --dev on. Returns the exit code. */
 int serve_main(int argc, char **argv, bool dev);
 
+/* `pawl cluster init`: makes a database a cluster of so many shards. Returns the exit code. */
+int serve_cluster_init(const char *store, int64_t shards);
+/* `pawl cluster drain`: the node gives up its shards and takes none, or may take some again. */
+int serve_cluster_drain(const char *store, const char *node, bool undo);
+
 /* The storage engines in this binary, for `pawl version`. NULL at the end. */
 const char *serve_store_name_at(size_t i);
 

@@ -5,8 +5,9 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "bus/nats_bus.h"
+#include "cluster/identity.h"
+#include "cluster/node_front.h"
 #include "gate/redis_gate.h"
-#include "runtime/engine.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -24,12 +25,14 @@ enum {
 
 struct server {
     struct metrics *metrics;
-    struct bus *bus;   /* NULL: none */
-    struct gate *gate; /* outside the store; NULL: none */
+    const struct server_config *config;
+    bool bus_refused; /* its options are wrong */
     struct str bus_queues[BUS_QUEUES_MAX];
     size_t bus_queue_count;
-    struct engine *engine;
-    struct api *api;
+    struct node *node;
+    struct identity *identity; /* NULL: the engine knows API keys, or none are needed */
+    struct buf keys_store;     /* where they are kept */
+    struct front *front;       /* NULL: the node has one shard and is alone */
     struct http_server *http;
     struct http_server *metrics_http; /* at metrics_listen; NULL: none */
     struct oidc_config oidc;
@@ -49,6 +52,7 @@ static void notify_systemd(const char *state);
 enum serve_exit server_run(const struct server_config *config)
 {
     struct server s = {.signal_fd = -1};
+    buf_init(&s.keys_store, 8 * KIB);
     struct problem p;
     enum serve_exit rc;
     problem_init(&p);
@@ -60,9 +64,8 @@ enum serve_exit server_run(const struct server_config *config)
             config->on_ready(config->on_ready_ctx, http_server_url(s.http));
         rc = run_loop(&s);
     } else {
-        bool bad_option = config->bus != NULL && s.bus == NULL && p.err == ERR_FIELD_INVALID;
         fprintf(stderr, "pawl: %s\n", p.detail);
-        rc = bad_option ? SERVE_USAGE : SERVE_FAILED;
+        rc = s.bus_refused ? SERVE_USAGE : SERVE_FAILED;
     }
     problem_release(&p);
     stop(&s);
@@ -87,11 +90,13 @@ static int open_signals(void)
 static enum err read_bus_queues(struct server *s, const char *list, struct problem *p)
 {
     struct str rest = str_of(list);
-    for (bool more = list != NULL; more;) {
+    for (bool more = s->config->bus != NULL && list != NULL; more;) {
         struct str queue;
         more = str_cut(rest, ',', &queue, &rest);
         queue = str_trim(queue);
-        if (queue.len > NAME_MAX_LEN || !str_is_name(queue) || s->bus_queue_count == BUS_QUEUES_MAX)
+        s->bus_refused =
+            queue.len > NAME_MAX_LEN || !str_is_name(queue) || s->bus_queue_count == BUS_QUEUES_MAX;
+        if (s->bus_refused)
             return problem_set(p, ERR_FIELD_INVALID,
                                "--bus-queues must be at most %d queue names, separated by commas",
                                BUS_QUEUES_MAX);
@@ -100,32 +105,31 @@ static enum err read_bus_queues(struct server *s, const char *list, struct probl
     return ERR_OK;
 }
 
-static enum err open_bus(struct server *s, const struct server_config *config, struct problem *p)
+/* Each shard has a connection of its own; on any thread. */
+static enum err make_bus(void *ctx, struct problem *p, struct bus **ret)
 {
-    if (config->bus == NULL)
-        return ERR_OK;
-    enum err e = read_bus_queues(s, config->bus_queues, p);
-    if (e != ERR_OK)
-        return e;
+    struct server *s = ctx;
     struct nats_bus_config bus = {
-        .urls = config->bus,
-        .creds = config->bus_creds,
-        .ca = config->bus_ca,
+        .urls = s->config->bus,
+        .creds = s->config->bus_creds,
+        .ca = s->config->bus_ca,
         .jobs = s->bus_queue_count > 0,
     };
-    return nats_bus_new(&bus, p, &s->bus);
+    enum err e = nats_bus_new(&bus, p, ret);
+    s->bus_refused |= e == ERR_FIELD_INVALID;
+    return e;
 }
 
-static enum err open_gate(struct server *s, const struct server_config *config, struct problem *p)
+/* Each shard has a connection of its own; on any thread. */
+static enum err make_gate(void *ctx, struct problem *p, struct gate **ret)
 {
+    struct server *s = ctx;
     struct redis_url url;
-    if (strcmp(config->gate, "store") == 0)
-        return ERR_OK;
-    const char *fault = redis_url_parse(str_of(config->gate), &url);
+    const char *fault = redis_url_parse(str_of(s->config->gate), &url);
     if (fault != NULL)
         return problem_set(p, ERR_FIELD_INVALID, "--gate: the URL %s", fault);
-    s->gate = redis_gate_new(&url, &ENV_SYSTEM);
-    return s->gate != NULL ? ERR_OK : problem_set(p, ERR_NO_MEMORY, "Out of memory");
+    *ret = redis_gate_new(&url, &ENV_SYSTEM);
+    return *ret != NULL ? ERR_OK : problem_set(p, ERR_NO_MEMORY, "Out of memory");
 }
 
 /* A development server may call loopback addresses, unless other machines can reach it. */
@@ -143,7 +147,7 @@ static enum err start_metrics_http(struct server *s, const struct server_config 
         .listen = config->metrics_listen,
         .env = &ENV_SYSTEM,
         .handler = api_handle_aside,
-        .handler_ctx = s->api,
+        .handler_ctx = node_api(s->node),
     };
     enum err e = http_server_start(&http, p, &s->metrics_http);
     if (e == ERR_OK)
@@ -188,52 +192,105 @@ static enum err prepare_oidc(struct server *s, const struct server_config *confi
     return read_secret(s, config->oidc_secret_file, p);
 }
 
-static enum err start(struct server *s, const struct server_config *config, struct problem *p)
+static uint64_t auth_epoch(const void *ctx)
 {
-    s->metrics = metrics_new();
-    s->signal_fd = open_signals();
-    if (s->signal_fd < 0)
-        return problem_set(p, ERR_NO_MEMORY, "Cannot listen for signals: %s", strerror(errno));
-    if (s->metrics == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "Out of memory");
-    enum err e = open_bus(s, config, p); /* starts threads, so after the signals are blocked */
-    if (e == ERR_OK)
-        e = open_gate(s, config, p);
-    if (e == ERR_OK)
-        e = prepare_oidc(s, config, p);
-    if (e != ERR_OK)
-        return e;
-    struct engine_config engine = {
-        .store_url = str_of(config->store),
-        .root_key = str_of(config->root_key),
+    return node_auth_epoch(ctx);
+}
+
+static struct engine *first_engine(const void *ctx)
+{
+    struct node_shard first = node_shard_at(ctx, 0);
+    return first.state == SHARD_HERE ? first.engine : NULL;
+}
+
+/* Any node knows the keys of the whole cluster. */
+static enum err make_identity(struct server *s, const struct server_config *config,
+                              struct problem *p)
+{
+    struct identity_config identity = {
+        .env = &ENV_SYSTEM, .root_key = str_of(config->root_key), .metrics = s->metrics};
+    if (config->dev || !str_starts_with(str_of(config->store), STR("postgres")))
+        return ERR_OK;
+    s->identity = identity_new(&identity);
+    return s->identity != NULL ? ERR_OK : problem_set(p, ERR_NO_MEMORY, "Out of memory");
+}
+
+/* The node has joined. */
+static enum err open_front(struct server *s, const struct server_config *config, struct problem *p)
+{
+    if (node_is_embedded(s->node))
+        return ERR_OK;
+    struct front_config front = {
         .env = &ENV_SYSTEM,
         .metrics = s->metrics,
-        .log_bytes_max = config->wal_bytes_max,
-        .gate = s->gate,
-        .bus = s->bus,
-        .bus_queues = s->bus_queues,
-        .bus_queue_count = s->bus_queue_count,
-        .otlp_url = str_of(config->otlp),
-        .oidc = config->oidc.issuer.ptr != NULL ? &s->oidc : NULL,
-        .keeps_all = config->keeps_all,
-        .reach = reach_of(config),
+        .node_api = node_api(s->node),
+        .auth = s->identity != NULL ? identity_auth(s->identity) : NULL,
+        .secret = node_secret(s->node),
+        .session = node_session(s->node),
+        .url = str_of(config->advertise != NULL ? config->advertise : http_server_url(s->http)),
+        .client = {.ca = config->node_ca, .cert = config->tls_cert, .key = config->tls_key},
+        .cluster = node_front_cluster(s->node),
     };
-    e = engine_open(&engine, p, &s->engine);
-    if (e != ERR_OK)
-        return e;
-    struct api_config api = {
-        .engine = s->engine,
+    s->front = front_new(&front);
+    return s->front != NULL ? ERR_OK : problem_set(p, ERR_NO_MEMORY, "Out of memory");
+}
+
+static void handle(void *ctx, struct http_request *req)
+{
+    const struct server *s = ctx;
+    if (s->front != NULL)
+        front_handle(s->front, req);
+    else
+        api_handle(node_api(s->node), req);
+}
+
+static void request_over(void *ctx, const struct http_request *req, int status, struct str route)
+{
+    node_request_over(((const struct server *)ctx)->node, req, status, route);
+}
+
+static enum err open_node(struct server *s, const struct server_config *config, struct problem *p)
+{
+    struct node_config node = {
+        .store = config->store,
+        .name = config->node,
+        .is_private = config->keeps_all,
+        .advertise = config->advertise,
+        .engine = {.root_key = str_of(config->root_key),
+                   .env = &ENV_SYSTEM,
+                   .log_bytes_max = config->wal_bytes_max,
+                   .bus_queues = s->bus_queues,
+                   .bus_queue_count = s->bus_queue_count,
+                   .otlp_url = str_of(config->otlp),
+                   .oidc = config->oidc.issuer.ptr != NULL ? &s->oidc : NULL,
+                   .keeps_all = config->keeps_all,
+                   .reach = reach_of(config)},
+        .api = {.env = &ENV_SYSTEM,
+                .dev_listen = config->dev ? config->listen : NULL,
+                .auth = s->identity != NULL ? identity_auth(s->identity) : NULL,
+                .tls = config->tls_cert != NULL,
+                .log_requests = config->log_requests,
+                .export_spans = config->otlp != NULL},
         .metrics = s->metrics,
-        .env = &ENV_SYSTEM,
-        .dev_listen = config->dev ? config->listen : NULL,
-        .tls = config->tls_cert != NULL,
-        .log_requests = config->log_requests,
-        .export_spans = config->otlp != NULL,
+        .make_bus = config->bus != NULL ? make_bus : NULL,
+        .make_bus_ctx = s,
+        .make_gate = strcmp(config->gate, "store") != 0 ? make_gate : NULL,
+        .make_gate_ctx = s,
     };
-    s->api = api_new(&api);
-    if (s->api == NULL)
+    enum err e = node_open(&node, p, &s->node);
+    if (e != ERR_OK || s->identity == NULL)
+        return e;
+    node_put_shard_store(s->node, 0, &s->keys_store);
+    if (!buf_ok(&s->keys_store))
         return problem_set(p, ERR_NO_MEMORY, "Out of memory");
-    s->has_certificate = config->tls_cert != NULL;
+    struct identity_source keys = {
+        .ctx = s->node, .store = s->keys_store.ptr, .engine = first_engine, .epoch = auth_epoch};
+    identity_use(s->identity, &keys);
+    return ERR_OK;
+}
+
+static enum err start_http(struct server *s, const struct server_config *config, struct problem *p)
+{
     struct http_config http = {
         .listen = config->listen,
         .tls_cert = config->tls_cert,
@@ -241,26 +298,48 @@ static enum err start(struct server *s, const struct server_config *config, stru
         .tls_client_ca = config->tls_client_ca,
         .env = &ENV_SYSTEM,
         .metrics = s->metrics,
-        .handler = api_handle,
-        .observer = config->otlp != NULL || config->log_requests ? api_request_over : NULL,
-        .handler_ctx = s->api,
+        .handler = handle,
+        .observer = config->otlp != NULL || config->log_requests ? request_over : NULL,
+        .handler_ctx = s,
     };
-    e = http_server_start(&http, p, &s->http);
-    if (e != ERR_OK || config->metrics_listen == NULL)
-        return e;
-    return start_metrics_http(s, config, p);
+    s->has_certificate = config->tls_cert != NULL;
+    enum err e = http_server_start(&http, p, &s->http);
+    if (e == ERR_OK && config->metrics_listen != NULL)
+        e = start_metrics_http(s, config, p);
+    return e;
+}
+
+static enum err start(struct server *s, const struct server_config *config, struct problem *p)
+{
+    s->config = config;
+    s->metrics = metrics_new();
+    s->signal_fd = open_signals(); /* before any thread starts */
+    if (s->signal_fd < 0)
+        return problem_set(p, ERR_NO_MEMORY, "Cannot listen for signals: %s", strerror(errno));
+    if (s->metrics == NULL)
+        return problem_set(p, ERR_NO_MEMORY, "Out of memory");
+    enum err e = read_bus_queues(s, config->bus_queues, p);
+    if (e == ERR_OK)
+        e = prepare_oidc(s, config, p);
+    if (e == ERR_OK)
+        e = make_identity(s, config, p);
+    if (e == ERR_OK)
+        e = open_node(s, config, p);
+    if (e == ERR_OK)
+        e = start_http(s, config, p);
+    if (e == ERR_OK)
+        e = node_join(s->node, http_server_url(s->http), p);
+    return e == ERR_OK ? open_front(s, config, p) : e;
 }
 
 static void stop(struct server *s)
 {
     http_server_free(s->http);
     http_server_free(s->metrics_http);
-    engine_close(s->engine);
-    if (s->gate != NULL)
-        s->gate->free(s->gate);
-    if (s->bus != NULL)
-        s->bus->free(s->bus);
-    api_free(s->api);
+    front_free(s->front);
+    node_close(s->node);
+    identity_free(s->identity);
+    buf_release(&s->keys_store);
     metrics_free(s->metrics);
     if (s->signal_fd >= 0)
         close(s->signal_fd);
@@ -274,8 +353,9 @@ static void begin_drain(struct server *s, const char *reason, int64_t ms_max)
     notify_systemd("STOPPING=1");
     s->draining = true;
     s->drain_until_ms = env_mono_ms(&ENV_SYSTEM) + ms_max;
-    engine_drain(s->engine);
-    api_drain(s->api);
+    node_drain(s->node);
+    if (s->front != NULL)
+        front_drain(s->front);
     http_server_drain(s->http);
     if (s->metrics_http != NULL)
         http_server_drain(s->metrics_http);
@@ -289,11 +369,11 @@ static size_t open_connections(const struct server *s)
 
 static int sleep_ms(const struct server *s)
 {
-    int wait = engine_timeout_ms(s->engine);
+    int wait = node_timeout_ms(s->node);
     int others[] = {
         http_server_timeout_ms(s->http),
         s->metrics_http != NULL ? http_server_timeout_ms(s->metrics_http) : -1,
-        api_timeout_ms(s->api),
+        s->front != NULL ? front_timeout_ms(s->front) : -1,
     };
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         wait = others[i] >= 0 ? MIN(wait, others[i]) : wait;
@@ -305,7 +385,7 @@ static int sleep_ms(const struct server *s)
 static int wait_for_events(struct server *s, struct pollfd *fds, nfds_t count)
 {
     int ms = sleep_ms(s);
-    if (ms > 0 && engine_expects_more(s->engine)) {
+    if (ms > 0 && node_expects_more(s->node)) {
         int64_t until = env_mono_ns(&ENV_SYSTEM) + LINGER_NS;
         do {
             int rc = poll(fds, count, 0);
@@ -348,22 +428,26 @@ static void turn(struct server *s)
 {
     struct pollfd fds[] = {
         {http_server_fd(s->http), POLLIN, 0},
-        {engine_event_fd(s->engine), POLLIN, 0},
+        {node_event_fd(s->node), POLLIN, 0},
         {s->signal_fd, POLLIN, 0},
         {s->metrics_http != NULL ? http_server_fd(s->metrics_http) : -1, POLLIN, 0},
+        {s->front != NULL ? front_event_fd(s->front) : -1, POLLIN, 0},
     };
     int rc = wait_for_events(s, fds, ARRAY_LEN(fds));
     assert(rc >= 0 || errno == EINTR);
     if ((fds[2].revents & POLLIN) != 0)
         take_signal(s);
-    engine_poll(s->engine, (fds[1].revents & POLLIN) != 0);
+    node_poll(s->node, (fds[1].revents & POLLIN) != 0);
+    if (s->front != NULL)
+        front_poll(s->front, (fds[4].revents & POLLIN) != 0);
     http_server_turn(s->http);
     if (s->metrics_http != NULL)
         http_server_turn(s->metrics_http);
-    api_tick(s->api, env_mono_ms(&ENV_SYSTEM));
-    engine_round_end(s->engine);
-    if (engine_failed(s->engine) && !s->draining)
-        begin_drain(s, "the store failed", FAILED_DRAIN_MS_MAX);
+    node_round_end(s->node);
+    if (node_failed(s->node) && !s->draining)
+        begin_drain(s,
+                    node_is_embedded(s->node) ? "the store failed" : "another process is this node",
+                    FAILED_DRAIN_MS_MAX);
 }
 
 /* Runs until a drain has sent every answer, or its time is up. */
@@ -373,18 +457,19 @@ static enum serve_exit run_loop(struct server *s)
         turn(s);
         if (!s->draining)
             continue;
-        bool quiet = engine_idle(s->engine) && open_connections(s) == 0;
-        if (quiet && engine_failed(s->engine)) {
+        bool quiet = node_idle(s->node) && open_connections(s) == 0 &&
+                     (s->front == NULL || front_idle(s->front));
+        if (quiet && node_failed(s->node) && node_is_embedded(s->node)) {
             LOG(LOG_ERROR, "exiting without closing the store, because it failed");
             _exit(SERVE_FAILED); /* closing would write to a failed disk */
         }
         if (quiet)
-            return SERVE_DONE;
+            return node_failed(s->node) ? SERVE_FAILED : SERVE_DONE;
         if (env_mono_ms(&ENV_SYSTEM) > s->drain_until_ms) {
             LOG(LOG_WARN, "stopping with connections open",
                 LOG_N("connections", open_connections(s)));
             /* Everything acknowledged is on disk. An orderly close could hang. */
-            _exit(engine_failed(s->engine) ? SERVE_FAILED : SERVE_DONE);
+            _exit(node_failed(s->node) ? SERVE_FAILED : SERVE_DONE);
         }
     }
 }

@@ -12,8 +12,11 @@ struct server_config {
     const char *listen;         /* HOST:PORT */
     const char *metrics_listen; /* a second address, for /metrics and health only */
     const char *store;          /* sqlite:PATH or postgres://… */
-    const char *bus;            /* one or more URLs, separated by commas */
+    const char *node;           /* this server's name in a cluster; NULL: the host's */
+    const char *advertise;      /* where other nodes reach it; NULL: where it listens */
     const char *gate;           /* "store", or the URL of a Redis server */
+    const char *node_ca; /* PEM; whose certificates other nodes may show; NULL: the system's */
+    const char *bus;     /* one or more URLs, separated by commas */
     const char *bus_creds;
     const char *bus_ca;
     const char *bus_queues; /* names, separated by commas */

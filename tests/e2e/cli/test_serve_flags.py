@@ -43,7 +43,7 @@ def serve(tmp_path):
 
 def test_every_flag_has_its_variable():
     listed = flags()
-    assert set(listed) == {"--listen", "--metrics-listen", "--store", "--gate", "--bus", "--bus-creds", "--bus-ca", "--bus-queues", "--otlp", "--dev", "--dev-insecure", "--allow-private-addresses", "--tls-cert", "--tls-key", "--tls-client-ca", "--log", "--log-level", "--log-requests", "--wal-max-mib", "--public-url",
+    assert set(listed) == {"--listen", "--metrics-listen", "--store", "--node", "--advertise", "--node-ca", "--gate", "--bus", "--bus-creds", "--bus-ca", "--bus-queues", "--otlp", "--dev", "--dev-insecure", "--allow-private-addresses", "--tls-cert", "--tls-key", "--tls-client-ca", "--log", "--log-level", "--log-requests", "--wal-max-mib", "--public-url",
                            "--oidc-issuer", "--oidc-client-id", "--oidc-client-secret-file", "--oidc-scope", "--oidc-actor-claim", "--oidc-role-claim", "--oidc-role-map",
                            "--oidc-tenant-claim", "--oidc-tenant"}
     for flag, (_, variable) in listed.items():

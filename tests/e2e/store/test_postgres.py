@@ -42,12 +42,18 @@ def test_an_empty_database_is_made_a_store(postgres):
         assert "migrated the store" in s.log()
 
 
-def test_a_second_server_on_the_same_store_is_refused(postgres, tmp_path):
-    with server(postgres=postgres.url) as s:
-        second = Server(tmp_path, postgres=postgres.url)
-        second.store = s.store
-        with pytest.raises(AssertionError, match="in use by another pawl"):
-            second.start()
+def test_of_two_servers_with_one_name_the_younger_serves_and_the_older_stops(postgres, tmp_path):
+    with server_on(postgres) as s:
+        api = s.client()
+        tenant = api.tenant()
+        api.workflow(tenant)
+        assert api.start(tenant, key="k").json["created"] is True
+        second = Server(tmp_path, store=s.store)
+        second.start()
+        assert s.ended() == 1
+        assert "Another process has joined the cluster as" in s.log()
+        assert second.client().start(tenant, key="k").json["created"] is False
+        second.close()
 
 
 def test_what_was_acknowledged_survives_a_kill_of_the_server(postgres):

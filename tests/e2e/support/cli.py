@@ -85,7 +85,8 @@ def commands():
 
 def local_verbs():
     """The verbs that call no server."""
-    return [verb for verb in verbs() if verb.split()[0] in sections()[0]]
+    on_databases = {"cluster init", "cluster drain"}
+    return [verb for verb in verbs() if verb.split()[0] in sections()[0] or verb in on_databases]
 
 
 def verbs():

@@ -1,0 +1,53 @@
+/* One shard as this node serves it: an engine, its api, its bus and its metrics. Opening and
+ * closing wait for the store, so they are done by openers.h; everything else is on the HTTP loop's
+ * thread. */
+#ifndef PAWL_CLUSTER_HOST_H
+#define PAWL_CLUSTER_HOST_H
+
+#include "api/api.h"
+#include "cluster/node_config.h"
+#include "cluster/openers.h"
+
+enum host_state {
+    HOST_OPENING,
+    HOST_SERVING,
+    HOST_LEAVING, /* finishes what is under way */
+    HOST_CLOSING,
+};
+
+struct host {
+    struct opening work;
+    struct host *next;
+    void *owner;
+    const struct node_config *config;
+    size_t shard;
+    enum host_state state;
+    bool unwanted;           /* leave as soon as it is open */
+    bool releases;           /* the shard is handed back once it is closed */
+    bool readable;           /* the engine has something to collect */
+    struct problem problem;  /* of the opening */
+    struct metrics *metrics; /* NULL: the node's own */
+    struct bus *bus;         /* NULL: none */
+    struct gate *gate;       /* the same */
+    struct engine *engine;
+    struct api *api;
+    char store[]; /* its URL */
+};
+
+/* NULL when memory ran out. */
+MUST_CHECK struct host *host_new(const struct node_config *config, size_t shard, const char *store,
+                                 bool alone);
+/* What is open must have been closed by host_close(). */
+void host_free(struct host *h);
+
+/* On any thread. With an error the problem is set, and nothing is open. */
+enum err host_open(struct host *h);
+/* On any thread, when host_is_quiet(). */
+void host_close(struct host *h);
+
+/* Refuses new changes and ends waits and streams. */
+void host_leave(struct host *h);
+/* Nothing is under way any more, and no request points to it. */
+bool host_is_quiet(const struct host *h);
+
+#endif

@@ -1,0 +1,75 @@
+/* What the api asks of its node. */
+#include "cluster/node.h"
+#include "cluster/node_parts.h"
+
+static struct engine *engine_at(void *ctx, size_t i)
+{
+    const struct node *node = ctx;
+    for (const struct host *h = node->hosts; h != NULL; h = h->next) {
+        bool open = h->state == HOST_SERVING || h->state == HOST_LEAVING;
+        if (open && i-- == 0)
+            return h->engine;
+    }
+    return NULL;
+}
+
+static enum err ready(void *ctx, struct problem *p)
+{
+    const struct node *node = ctx;
+    const struct cluster_view *view = directory_view(node->directory);
+    if (node->stopping)
+        return problem_set(p, ERR_DRAINING, "The server is shutting down");
+    if (env_mono_ms(node->config.api.env) - view->mono_ms > NODE_LEASE_MS)
+        return problem_set(p, ERR_STORE_BUSY, "The directory of the cluster cannot be read");
+    return ERR_OK;
+}
+
+static const char *state_of(const struct cluster_node *n)
+{
+    if (!cluster_node_lives(n))
+        return "lost";
+    return n->stopping ? "stopping" : n->draining ? "draining" : "live";
+}
+
+static bool node_at(void *ctx, size_t i, struct api_cluster_node *ret)
+{
+    const struct node *node = ctx;
+    const struct cluster_view *view = directory_view(node->directory);
+    if (i >= view->node_count)
+        return false;
+    const struct cluster_node *n = &view->nodes[i];
+    *ret = (struct api_cluster_node){
+        .name = str_of(n->name),
+        .url = str_of(n->url),
+        .state = state_of(n),
+        .lease_ms = MAX(n->lease_ms, INT64_C(0)),
+    };
+    for (size_t s = 0; s < view->shard_count; s++)
+        ret->shards += view->shards[s].owner == (int)i;
+    return true;
+}
+
+static bool shard_at(void *ctx, size_t i, struct api_cluster_shard *ret)
+{
+    static const char *const STATES[] = {
+        [SHARD_OPENING] = "opening", [SHARD_HERE] = "serving", [SHARD_LEAVING] = "leaving"};
+    const struct node *node = ctx;
+    if (i >= node_shard_count(node))
+        return false;
+    struct node_shard s = node_shard_at(node, i);
+    *ret = (struct api_cluster_shard){.owner = s.owner, .epoch = s.epoch};
+    if (s.state != SHARD_AWAY)
+        ret->state = STATES[s.state];
+    else
+        ret->state = s.url.ptr != NULL ? "serving" : "free";
+    return true;
+}
+
+void node_fill_api(struct node *node)
+{
+    node->api_node = (struct api_node){.ctx = node,
+                                       .engine_at = engine_at,
+                                       .ready = ready,
+                                       .node_at = node_at,
+                                       .shard_at = shard_at};
+}

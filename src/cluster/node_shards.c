@@ -1,0 +1,265 @@
+/* Shards come to a node and leave it.
+ *
+ * The directory says who owns a shard. This node takes one (directory_take), sees in the next view
+ * that it has it with the epoch that it wanted, opens an engine with that epoch, and serves. It
+ * hands one over by draining and closing the engine, and then releasing the shard. If somebody else
+ * has taken a shard, or its engine has failed, the engine is dropped: it cannot commit any more,
+ * and is closed once it is quiet. */
+#include "base/log.h"
+#include "cluster/node_parts.h"
+#include "cluster/share.h"
+
+#include <inttypes.h>
+#include <sys/epoll.h>
+
+enum { RETRY_MS = 1000, RETRY_MS_MAX = 30 * 1000 };
+
+static int64_t now_ms(const struct node *node)
+{
+    return env_mono_ms(node->config.api.env);
+}
+
+/* --- hosts --- */
+
+static void watch(struct node *node, struct host *h)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = h};
+    int rc = epoll_ctl(node->epoll_fd, EPOLL_CTL_ADD, engine_event_fd(h->engine), &event);
+    assert(rc == 0);
+}
+
+static void unwatch(struct node *node, struct host *h)
+{
+    (void)epoll_ctl(node->epoll_fd, EPOLL_CTL_DEL, engine_event_fd(h->engine), NULL);
+    h->readable = false;
+}
+
+static void show_owner(struct node *node, size_t shard, bool serves)
+{
+    char label[16];
+    (void)snprintf(label, sizeof(label), "%zu", shard);
+    metric_set(node->owner_gauge, str_of(label), STR_NONE, serves ? 1 : 0);
+}
+
+static void release(struct node *node, size_t shard)
+{
+    node->slots[shard].releasing = true;
+    directory_release(node->directory, shard);
+}
+
+static void unlink_host(struct node *node, struct host *h)
+{
+    struct host **at = &node->hosts;
+    while (*at != h)
+        at = &(*at)->next;
+    *at = h->next;
+    if (node->slots[h->shard].host == h)
+        node->slots[h->shard].host = NULL;
+}
+
+static void leave(struct node *node, struct host *h)
+{
+    show_owner(node, h->shard, false);
+    h->state = HOST_LEAVING;
+    host_leave(h);
+}
+
+/* Orderly: the shard stays this node's until the engine is closed. */
+static void hand_over(struct node *node, struct host *h)
+{
+    h->releases = true;
+    if (h->state == HOST_OPENING)
+        h->unwanted = true;
+    else if (h->state == HOST_SERVING)
+        leave(node, h);
+}
+
+/* The engine cannot commit any more: the shard need not wait for it. */
+static void drop(struct node *node, struct host *h)
+{
+    node->slots[h->shard].host = NULL;
+    h->releases = false;
+    if (h->state == HOST_OPENING)
+        h->unwanted = true;
+    else if (h->state == HOST_SERVING)
+        leave(node, h);
+}
+
+/* Later and later, because the next attempt is likely to fail too. */
+static void failed(struct node *node, size_t shard)
+{
+    struct shard_slot *slot = &node->slots[shard];
+    int64_t wait = RETRY_MS * (INT64_C(1) << MIN(slot->failures, 5));
+    slot->failures++;
+    slot->retry_at_ms = now_ms(node) + MIN(wait, (int64_t)RETRY_MS_MAX);
+    release(node, shard);
+}
+
+/* --- opening and closing --- */
+
+static void run_open(struct opening *o)
+{
+    struct host *h = CONTAINER_OF(o, struct host, work);
+    (void)host_open(h); /* its problem tells */
+}
+
+static void could_not_open(struct node *node, struct host *h)
+{
+    LOG(LOG_ERROR, "cannot serve a shard", LOG_N("shard", h->shard),
+        LOG_Z("why", h->problem.detail));
+    if (node->opening_problem != NULL && node->opening_problem->err == ERR_OK)
+        (void)problem_set(node->opening_problem, h->problem.err, "%s", h->problem.detail);
+    size_t shard = h->shard;
+    bool current = node->slots[shard].host == h;
+    unlink_host(node, h);
+    host_free(h);
+    if (current)
+        failed(node, shard);
+}
+
+static void opened(struct opening *o)
+{
+    struct host *h = CONTAINER_OF(o, struct host, work);
+    struct node *node = h->owner;
+    if (h->engine == NULL) {
+        could_not_open(node, h);
+        return;
+    }
+    LOG(LOG_INFO, "serving a shard", LOG_N("shard", h->shard));
+    watch(node, h);
+    h->state = HOST_SERVING;
+    node->slots[h->shard].failures = 0;
+    show_owner(node, h->shard, true);
+    if (h->unwanted)
+        leave(node, h);
+}
+
+void node_put_store(const struct node *node, size_t shard, struct buf *out)
+{
+    const char *store = node->config.store;
+    buf_printf(out, "%s%cshard=%zu", store, strchr(store, '?') != NULL ? '&' : '?', shard);
+}
+
+static void open_shard(struct node *node, size_t shard, int64_t epoch)
+{
+    struct buf store;
+    buf_init(&store, 8192);
+    node_put_store(node, shard, &store);
+    buf_printf(&store, "&epoch=%" PRId64, epoch);
+    struct host *h = buf_ok(&store) ? host_new(&node->config, shard, store.ptr, false) : NULL;
+    buf_release(&store);
+    if (h == NULL) {
+        failed(node, shard);
+        return;
+    }
+    h->owner = node;
+    h->next = node->hosts;
+    node->hosts = h;
+    node->slots[shard].host = h;
+    h->work = (struct opening){.run = run_open, .done = opened};
+    openers_push(node->openers, &h->work);
+}
+
+static void run_close(struct opening *o)
+{
+    host_close(CONTAINER_OF(o, struct host, work));
+}
+
+static void closed(struct opening *o)
+{
+    struct host *h = CONTAINER_OF(o, struct host, work);
+    struct node *node = h->owner;
+    LOG(LOG_INFO, "closed a shard", LOG_N("shard", h->shard));
+    if (h->releases)
+        release(node, h->shard);
+    unlink_host(node, h);
+    host_free(h);
+}
+
+static void close_host(struct node *node, struct host *h)
+{
+    unwatch(node, h);
+    h->state = HOST_CLOSING;
+    h->work = (struct opening){.run = run_close, .done = closed};
+    openers_push(node->openers, &h->work);
+}
+
+void node_tend_hosts(struct node *node)
+{
+    for (struct host *h = node->hosts; h != NULL; h = h->next) {
+        if (h->state == HOST_SERVING && engine_failed(h->engine)) {
+            LOG(LOG_ERROR, "a shard failed; it is taken again", LOG_N("shard", h->shard));
+            drop(node, h);
+            failed(node, h->shard);
+        } else if (h->state == HOST_LEAVING && host_is_quiet(h)) {
+            close_host(node, h);
+        }
+    }
+}
+
+void node_leave_all(struct node *node)
+{
+    for (struct host *h = node->hosts; h != NULL; h = h->next) {
+        if (node->slots[h->shard].host == h)
+            hand_over(node, h);
+    }
+}
+
+bool node_is_opening(const struct node *node)
+{
+    for (const struct host *h = node->hosts; h != NULL; h = h->next) {
+        if (h->state == HOST_OPENING)
+            return true;
+    }
+    return false;
+}
+
+/* --- what the directory says --- */
+
+static void want(struct node *node, size_t shard, int64_t epoch)
+{
+    if (now_ms(node) < node->slots[shard].retry_at_ms || node->stopping)
+        return;
+    node->slots[shard].wanted_epoch = epoch + 1;
+    directory_take(node->directory, shard, epoch);
+}
+
+/* This node's by the directory. Without a host it was taken just now; or by a process that had this
+ * node's name before, and then it is taken again, with an epoch of this one's own. */
+static void own_shard(struct node *node, size_t shard, int64_t epoch, enum share_move move)
+{
+    struct shard_slot *slot = &node->slots[shard];
+    if (slot->host != NULL && move == SHARE_GIVE)
+        hand_over(node, slot->host);
+    else if (slot->host != NULL || slot->releasing)
+        return;
+    else if (move == SHARE_GIVE || node->stopping)
+        release(node, shard);
+    else if (epoch == slot->wanted_epoch)
+        open_shard(node, shard, epoch);
+    else
+        want(node, shard, epoch);
+}
+
+static void other_shard(struct node *node, size_t shard, int64_t epoch, enum share_move move)
+{
+    struct shard_slot *slot = &node->slots[shard];
+    slot->releasing = false;
+    if (slot->host != NULL) {
+        LOG(LOG_WARN, "another node has taken a shard", LOG_N("shard", shard));
+        drop(node, slot->host);
+    } else if (move == SHARE_TAKE) {
+        want(node, shard, epoch);
+    }
+}
+
+void node_adopt_view(struct node *node)
+{
+    const struct cluster_view *view = directory_view(node->directory);
+    enum share_move moves[CLUSTER_SHARDS_MAX];
+    share_plan(view, moves);
+    for (size_t i = 0; i < view->shard_count; i++) {
+        bool own = view->self >= 0 && view->shards[i].owner == view->self;
+        (own ? own_shard : other_shard)(node, i, view->shards[i].epoch, moves[i]);
+    }
+}

@@ -1,0 +1,15 @@
+/* What is done to a cluster on its database, without being a node. Waits for the database. */
+#ifndef PAWL_CLUSTER_SETUP_H
+#define PAWL_CLUSTER_SETUP_H
+
+#include "base/problem.h"
+
+/* Makes an empty database a cluster. One that is there already keeps its number of shards, which
+ * *ret_shards tells. */
+MUST_CHECK enum err cluster_init(const char *store, size_t shards, struct problem *p, bool *ret_new,
+                                 size_t *ret_shards);
+/* ERR_NOT_FOUND: there is no such node. */
+MUST_CHECK enum err cluster_drain(const char *store, const char *node, bool draining,
+                                  struct problem *p);
+
+#endif
