@@ -122,6 +122,9 @@ long: all
 	@PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_STORY_ORDERS=150 PAWL_STORY_KILLS=50 PAWL_PATIENCE_S=300 python3 sdk/python/tools/check.py tests/test_story.py
 	@PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_STORY_ORDERS=150 PAWL_STORY_KILLS=50 node sdk/typescript/tools/check.mjs story
 	@PAWL_STORY_ORDERS=150 PAWL_STORY_KILLS=50 PAWL_PATIENCE_S=300 python3 -m pytest -q -p no:cacheprovider sdk/c/tests/test_story.py
+	@PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_STORY_ORDERS=150 PAWL_STORY_KILLS=50 PAWL_PATIENCE_S=300 tests/tools/with_postgres.py python3 sdk/python/tools/check.py tests/test_story.py
+	@PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_STORY_ORDERS=150 PAWL_STORY_KILLS=50 tests/tools/with_postgres.py node sdk/typescript/tools/check.mjs story
+	@PAWL_STORY_ORDERS=150 PAWL_STORY_KILLS=50 PAWL_PATIENCE_S=300 tests/tools/with_postgres.py python3 -m pytest -q -p no:cacheprovider sdk/c/tests/test_story.py
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_E2E_TLS=1 python3 -m pytest -q
 
 tidy:

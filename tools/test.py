@@ -29,6 +29,9 @@ TLS_TESTS = ["http/test_http_connections.py", "http/test_http_malformed.py", "ht
 POSTGRES_TESTS = ["once/test_exactly_once.py", "admission/test_limit.py", "admission/test_exact_limits.py", "runs/test_jobs.py", "runs/test_run_signals.py",
                   "runs/test_retention.py", "entities/test_entity_updates.py", "events/test_tenant_stream.py", "store/test_doctor.py", "cli/test_cli_files.py"]
 POSTGRES = [PYTHON, str(ROOT / "tests/tools/with_postgres.py")]
+# On three nodes behind a round-robin of connections: two of three requests are forwarded.
+NODES_TESTS = ["once/test_exactly_once.py", "admission/test_limit.py", "runs/test_jobs.py", "runs/test_run_signals.py", "entities/test_entity_updates.py"]
+THREE_NODES = {"PAWL_BIN": str(ROOT / "tests/tools/three_nodes.py"), "PAWL_NODE_BIN": str(ROOT / "build/pawl")}
 # The stages share what pytest has made of the tests' sources: that takes longer than most files take to run.
 COMPILED_TESTS = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ROOT / "build/pycache")}
 printing = threading.Lock()
@@ -158,6 +161,19 @@ def c_library(folder, env):
     return lambda: counted(*shell([PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", str(ROOT / "sdk/c/tests")], full))
 
 
+def stories(on, pawl="build/pawl"):
+    """The story of each client library, with kills of server and worker, on another store than the embedded one."""
+    env = {"PAWL_BIN": str(ROOT / pawl), "PAWL_NODE_BIN": str(ROOT / "build/pawl"), "PAWL_C_BUILD": str(ROOT / "build"), "PAWL_PATIENCE_S": "90", **COMPILED_TESTS}
+    commands = [[PYTHON, "sdk/python/tools/check.py", "tests/test_story.py"], ["node", "sdk/typescript/tools/check.mjs", "story"],
+                [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", str(ROOT / "sdk/c/tests/test_story.py")]]
+
+    def run():
+        results = [counted(*shell([*on, *command], env)) for command in commands]
+        return tuple(map(sum, zip(*(r[:2] for r in results)))) + ("\n".join(r[2] for r in results if r[1]),)
+
+    return run
+
+
 def packages(folder):
     """What is in the packages, and that they are reproducible. `make packages-test` installs and starts them too."""
     command = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", str(ROOT / "packaging/tests")]
@@ -223,9 +239,12 @@ def stages(deep=False):
         Stage("e2e slow", "release", e2e("build", marks="slow"), ["build"], WAITING),
         Stage("e2e release", "release", e2e("build", RELEASE_TESTS, marks="not slow"), ["build"], WAITING),
         Stage("e2e postgres", "release", e2e("build", POSTGRES_TESTS, marks="not slow", on=POSTGRES), ["build"], WAITING),
+        Stage("e2e three nodes", "release", e2e("build", NODES_TESTS, THREE_NODES, "not slow", POSTGRES), ["build"], WAITING),
         Stage("e2e tls", "release", e2e("build", TLS_TESTS, {"PAWL_E2E_TLS": "1"}, "not slow"), ["build"], WAITING),
         Stage("sdk python", "release", library(PYTHON, "sdk/python/tools/check.py"), ["build"], WAITING),
         Stage("sdk typescript", "release", library("node", "sdk/typescript/tools/check.mjs"), ["build"], WAITING),
+        Stage("stories on postgres", "release", stories(POSTGRES), ["sdk python", "sdk typescript"], WAITING),
+        Stage("stories on three nodes", "release", stories(POSTGRES, "tests/tools/three_nodes.py"), ["sdk python", "sdk typescript"], WAITING),
         Stage("console", "release", library("node", "console/tools/check.mjs"), ["build"], WAITING),
         Stage("packages", "release", packages("build"), ["build"], WAITING),
         Stage("unit", "release", unit("build", label="release"), ["build"]),

@@ -1,4 +1,5 @@
 """The installed library, programs that use it, and a real server."""
+import hashlib
 import json
 import os
 import pathlib
@@ -53,6 +54,13 @@ def wait_until(condition, what):
     return value
 
 
+def store_of(folder):
+    """A file in the folder; where PAWL_TEST_POSTGRES names a database, a schema of its own instead."""
+    postgres = os.environ.get("PAWL_TEST_POSTGRES")
+    name = hashlib.sha256(str(folder).encode()).hexdigest()[:20]
+    return f"{postgres}&schema=s{name}" if postgres else "sqlite:pawl.db"
+
+
 class Server:
     """`start`, `kill` (-9) and `stop` (SIGTERM); the port stays the same from one start to the next."""
 
@@ -60,7 +68,7 @@ class Server:
         self.folder, self.port, self.process = folder, 0, None
 
     def start(self):
-        command = [PAWL, "serve", "--dev", "--listen", f"127.0.0.1:{self.port}", "--store", "sqlite:pawl.db"]
+        command = [PAWL, "serve", "--dev", "--listen", f"127.0.0.1:{self.port}", "--store", store_of(self.folder)]
         with (self.folder / "server.log").open("a") as log:
             self.process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=log, text=True)
         line = self.process.stdout.readline()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pathlib
 import signal
@@ -16,6 +17,13 @@ PAWL = os.environ.get("PAWL_BIN", str(ROOT / "build" / "pawl"))
 # For programs that a test starts: the library of this tree, installed or not.
 PROGRAM_ENV = {**os.environ, "PYTHONPATH": str(ROOT / "sdk" / "python" / "src")}
 PATIENCE_S = float(os.environ.get("PAWL_PATIENCE_S", "30"))
+
+
+def store_of(folder: pathlib.Path) -> str:
+    """A file in the folder; where PAWL_TEST_POSTGRES names a database, a schema of its own instead."""
+    postgres = os.environ.get("PAWL_TEST_POSTGRES")
+    name = hashlib.sha256(str(folder).encode()).hexdigest()[:20]
+    return f"{postgres}&schema=s{name}" if postgres else "sqlite:pawl.db"
 
 
 def wait_until(condition: Callable[[], Any], what: str) -> Any:
@@ -40,7 +48,7 @@ class Server:
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> Server:
-        command = [PAWL, "serve", *self.options, "--listen", f"127.0.0.1:{self.port}", "--store", "sqlite:pawl.db"]
+        command = [PAWL, "serve", *self.options, "--listen", f"127.0.0.1:{self.port}", "--store", store_of(self.folder)]
         with (self.folder / "server.log").open("a") as log:
             self.process = subprocess.Popen(
                 command, cwd=self.folder, env=self.env, stdout=subprocess.PIPE, stderr=log, text=True

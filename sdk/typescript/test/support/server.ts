@@ -1,6 +1,7 @@
 /** A real server in a folder of its own, on a port of its own. */
 
 import { spawn, type ChildProcess } from "node:child_process";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,6 +11,13 @@ import { fileURLToPath } from "node:url";
 import { Client, type ClientOptions } from "../../src/index.js";
 
 export const PAWL_BIN = process.env.PAWL_BIN ?? fileURLToPath(new URL("../../../../../build/pawl", import.meta.url));
+
+/** A file in the folder; where PAWL_TEST_POSTGRES names a database, a schema of its own instead. */
+function storeOf(folder: string): string {
+  const postgres = process.env.PAWL_TEST_POSTGRES;
+  const name = createHash("sha256").update(folder).digest("hex").slice(0, 20);
+  return postgres === undefined ? `sqlite:${folder}/pawl.db` : `${postgres}&schema=s${name}`;
+}
 
 export class PawlServer {
   url = "";
@@ -25,7 +33,7 @@ export class PawlServer {
 
   /** Starts the server; again after a kill, with the same data and the same port. */
   async start(): Promise<void> {
-    const args = ["serve", "--dev", "--listen", `127.0.0.1:${this.#port}`, "--store", `sqlite:${this.folder}/pawl.db`];
+    const args = ["serve", "--dev", "--listen", `127.0.0.1:${this.#port}`, "--store", storeOf(this.folder)];
     const child = spawn(PAWL_BIN, args, { stdio: ["ignore", "pipe", "pipe"] });
     this.#process = child;
     let said = "";

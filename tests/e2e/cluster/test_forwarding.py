@@ -1,0 +1,274 @@
+"""Any node of a cluster answers any request: it forwards those of tenants whose shards another node has."""
+import contextlib
+import http.client
+import json
+import subprocess
+import sys
+import threading
+import uuid
+
+import pytest
+
+from harness import PAWL, ROOT, ROOT_KEY, Server, together, wait_until
+
+sys.path.append(str(ROOT / "tests/tools"))
+import with_postgres  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    with with_postgres.start() as cluster:
+        yield cluster
+
+
+def make_cluster(postgres, shards):
+    """The URL of a store with so many shards."""
+    store = f"{postgres.url}&schema=e{uuid.uuid4().hex[:20]}"
+    subprocess.run([PAWL, "cluster", "init", "--shards", str(shards), "--store", store], check=True, capture_output=True)
+    return store
+
+
+@contextlib.contextmanager
+def nodes(postgres, tmp_path, count=2, **options):
+    """Servers with one store, each with its share of the shards."""
+    store = make_cluster(postgres, 8)
+    with contextlib.ExitStack() as stack:
+        servers = []
+        for i in range(count):
+            folder = tmp_path / f"n{i}"
+            folder.mkdir()
+            s = Server(folder, "--node", f"n{i}", store=store, **options)
+            stack.callback(s.close)
+            s.start()
+            servers.append(s)
+        wait_until(lambda: all(is_settled(s, count) for s in servers), "every node has its share, and all know", 90)
+        yield servers
+
+
+def owners(server):
+    return [shard["owner"] if shard["state"] == "serving" else None for shard in server.client().get("/readyz").json["shards"]]
+
+
+def is_settled(server, count):
+    """Every node has its share: no shard will move."""
+    have = owners(server)
+    shares = [have.count(owner) for owner in set(have)]
+    return None not in have and len(shares) == count and max(shares) - min(shares) <= 1
+
+
+def forwarded(server, headers=None):
+    """How many requests a node has sent to others."""
+    text = server.client().get("/metrics", headers=headers or {}).raw.decode()
+    return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith("pawl_forwarded_requests_total{"))
+
+
+def tenants_of_both(servers, count=8, **settings):
+    """At least so many tenants, half of them of each node: the first one forwards what belongs to the second."""
+    api, names = servers[0].client(), {False: [], True: []}
+    while min(len(found) for found in names.values()) < count // 2:
+        before = forwarded(servers[0])
+        name = api.tenant(**settings)
+        names[forwarded(servers[0]) > before].append(name)
+        assert len(names[False]) + len(names[True]) < 100 * count, "all tenants are at one node"
+    return names[False] + names[True]
+
+
+def test_every_node_answers_for_every_tenant(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        for tenant in tenants_of_both(servers):
+            first, second = (s.client() for s in servers)
+            first.workflow(tenant)
+            assert first.start(tenant, key="k").json["created"] is True
+            again = second.start(tenant, key="k")
+            assert again.json["created"] is False and again.header("Idempotent-Replayed") == "true"
+            assert second.work(tenant)
+            run = again.json["run_id"]
+            assert [c.get(f"/api/v1/runs/{run}", tenant=tenant).json["status"] for c in (first, second)] == ["succeeded"] * 2
+            assert first.get("/api/v1/runs/nothing", tenant=tenant).code == second.get("/api/v1/runs/nothing", tenant=tenant).code == "RUN_NOT_FOUND"
+
+
+def test_callers_of_one_key_on_three_nodes_make_one_run(postgres, tmp_path):
+    with nodes(postgres, tmp_path, count=3) as servers:
+        clients = [s.client() for s in servers]
+        tenant = clients[0].tenant()
+        clients[0].workflow(tenant)
+        replies = together(64, lambda i: clients[i % 3].start(tenant, key="one"))
+        assert {r.status for r in replies} == {200}
+        assert len({r.json["run_id"] for r in replies}) == 1
+        assert sum(r.json["created"] for r in replies) == 1
+
+
+def test_limits_are_exact_over_three_nodes(postgres, tmp_path):
+    with nodes(postgres, tmp_path, count=3) as servers:
+        clients = [s.client() for s in servers]
+        names = [clients[0].tenant(max_concurrent_runs=7) for _ in range(4)]
+        for name in names:
+            clients[0].workflow(name)
+        replies = together(96, lambda i: (names[i % 4], clients[i % 3].start(names[i % 4], key=f"k{i}")))
+        for name in names:
+            got = [r for tenant, r in replies if tenant == name]
+            assert sorted(r.status for r in got) == [200] * 7 + [429] * (len(got) - 7)
+
+
+def test_a_large_body_and_a_large_answer_travel(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        text = "x" * 900_000
+        for tenant in tenants_of_both(servers, 6):
+            first, second = (s.client() for s in servers)
+            first.workflow(tenant)
+            for i in range(2):
+                assert first.start(tenant, body={"input": {"text": text, "i": i}}, key=f"k{i}").status == 200
+            page = second.get("/api/v1/runs", tenant=tenant)
+            assert page.status == 200
+            runs = [second.get(f"/api/v1/runs/{r['id']}", tenant=tenant).json for r in page.json["items"]]
+            assert all(r["input"]["text"] == text for r in runs)
+
+
+def read_events(server, path, tenant, seen, opened):
+    conn = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    conn.request("GET", path, headers={"X-Tenant-ID": tenant, "Accept": "text/event-stream"})
+    response = conn.getresponse()
+    opened.set()
+    while len(seen) < 3:
+        line = response.readline().decode()
+        if not line:
+            return
+        if line.startswith("event:"):
+            seen.append(line.split(":", 1)[1].strip())
+    conn.close()
+
+
+def test_events_stream_from_the_node_that_has_the_tenant(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        for tenant in tenants_of_both(servers, 4):
+            api = servers[0].client()
+            api.workflow(tenant)
+            streams = []
+            for s in servers:
+                seen, opened = [], threading.Event()
+                thread = threading.Thread(target=read_events, args=(s, "/api/v1/events", tenant, seen, opened))
+                thread.start()
+                assert opened.wait(30)
+                streams.append((thread, seen))
+            assert api.start(tenant, key="k").status == 200
+            assert servers[1].client().work(tenant)
+            for thread, _ in streams:
+                thread.join(30)
+            assert len(streams[0][1]) == 3 and streams[0][1] == streams[1][1]
+
+
+def test_a_waiting_claim_gets_the_job_that_comes(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        for tenant in tenants_of_both(servers, 4):
+            clients = [s.client() for s in servers]
+            clients[0].workflow(tenant)
+            got = []
+            workers = [threading.Thread(target=lambda c=c: got.append(c.work(tenant, wait_ms=20000))) for c in clients]
+            for w in workers:
+                w.start()
+            for i in range(2):
+                assert clients[i].start(tenant, key=f"k{i}").status == 200
+            for w in workers:
+                w.join(40)
+            assert len(got) == 2 and all(got) and got[0]["job_id"] != got[1]["job_id"]
+
+
+def test_a_worker_for_all_tenants_gets_the_jobs_of_all_shards(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        clients = [s.client() for s in servers]
+        names = tenants_of_both(servers, 6)
+        for name in names:
+            clients[0].workflow(name)
+            assert clients[0].start(name, key="k").status == 200
+        done = set()
+        for i in range(len(names)):
+            r = clients[i % 2].post("/api/v1/jobs/claim", {"worker_id": "w", "wait_ms": 10000}, tenant="*")
+            assert r.status == 200 and len(r.json["jobs"]) == 1, r
+            job = r.json["jobs"][0]
+            end = clients[(i + 1) % 2].post(f"/api/v1/jobs/{job['job_id']}/complete", {"lease_token": job["lease_token"]}, tenant="*")
+            assert end.status == 200, end
+            done.add(job["tenant"])
+        assert done == set(names)
+        assert clients[0].post("/api/v1/jobs/claim", {"worker_id": "w"}, tenant="*").json == {"jobs": []}
+        assert clients[0].post(f"/api/v1/jobs/{uuid.uuid4()}/complete", {"lease_token": "x"}, tenant="*").code == "JOB_NOT_FOUND"
+
+
+def test_a_batch_of_a_worker_for_all_tenants_reaches_every_shard(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        clients = [s.client() for s in servers]
+        names = tenants_of_both(servers, 6)
+        jobs = []
+        for name in names:
+            clients[0].workflow(name)
+            assert clients[0].start(name, key="k").status == 200
+            jobs += clients[0].post("/api/v1/jobs/claim", {"worker_id": "w"}, tenant=name).json["jobs"]
+        items = [{"job_id": j["job_id"], "lease_token": j["lease_token"]} for j in jobs]
+        items.insert(3, {"job_id": str(uuid.uuid4()), "lease_token": "x"})
+        r = clients[1].post("/api/v1/jobs:complete", {"items": items, "claim": {"worker_id": "w"}}, tenant="*")
+        assert [x.get("code") for x in r.json["results"]] == [None] * 3 + ["JOB_NOT_FOUND"] + [None] * (len(names) - 3), r
+        assert [x["job_id"] for x in r.json["results"]] == [x["job_id"] for x in items] and r.json["jobs"] == []
+        for name in names:
+            assert clients[1].get("/api/v1/runs", tenant=name).json["items"][0]["status"] == "succeeded"
+
+
+def test_the_list_of_tenants_walks_the_shards(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        names = tenants_of_both(servers)
+        api, cursor, found = servers[1].client(), None, []
+        while True:
+            page = api.get("/api/v1/tenants?limit=3" + (f"&cursor={cursor}" if cursor else ""))
+            assert page.status == 200 and len(page.json["items"]) <= 3, page
+            found += [t["id"] for t in page.json["items"]]
+            cursor = page.json["next_cursor"]
+            assert (f"cursor={cursor}>" in (page.header("Link") or "")) == (cursor is not None)
+            if cursor is None:
+                break
+        assert sorted(found) == sorted(names)
+
+
+def bearer(key):
+    return {"Authorization": f"Bearer {key}"}
+
+
+def test_a_key_is_known_everywhere_and_a_revoked_one_nowhere(postgres, tmp_path):
+    with nodes(postgres, tmp_path, dev=False, env={"PAWL_ROOT_KEY": ROOT_KEY}) as servers:
+        clients = [s.client() for s in servers]
+        root = bearer(ROOT_KEY)
+        for i in range(6):
+            made = clients[i % 2].post("/api/v1/keys", {"tenant": f"t{i}", "role": "operator"}, headers=root)
+            assert made.status in (200, 201), made
+            key, key_id = bearer(made.json["key"]), made.json["id"]
+            for c in clients:
+                wait_until(lambda c=c: c.get("/api/v1/runs", headers=key).status == 200, "the key is known")
+            assert clients[(i + 1) % 2].delete(f"/api/v1/keys/{key_id}", headers=root).status == 200
+            for c in clients:
+                wait_until(lambda c=c: c.get("/api/v1/runs", headers=key).status == 401, "the key is revoked")
+        assert clients[0].get("/api/v1/runs", headers=bearer("pawl_nobody")).code == "UNAUTHENTICATED"
+
+
+def test_a_request_that_claims_to_be_forwarded_is_refused(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        api = servers[0].client()
+        for token in ("x", "a 1 1 0 4 15 Kg - - AAAA", ""):
+            r = api.get("/api/v1/runs", tenant="t", headers={"X-Pawl-Forwarded": token})
+            assert r.status == 401 and r.code == "UNAUTHENTICATED", (token, r)
+
+
+def test_a_node_that_dies_is_replaced_and_nothing_is_lost(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        first, second = (s.client() for s in servers)
+        names = tenants_of_both(servers)
+        for name in names:
+            first.workflow(name)
+            assert first.start(name, key="k").status == 200
+        servers[1].kill()
+        for name in names:
+            again = wait_until(lambda name=name: answered(first, name), "another node serves the shard", 20)
+            assert again.json["created"] is False
+        assert json.loads(first.get("/readyz").raw)["status"] == "ready"
+
+
+def answered(client, tenant):
+    r = client.start(tenant, key="k")
+    assert r.status == 200 or (r.status == 503 and r.json["retryable"]), r
+    return r if r.status == 200 else None

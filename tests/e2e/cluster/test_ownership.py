@@ -1,0 +1,253 @@
+"""Several nodes on one database: who owns which shard, when nodes come, stop, die and are paused."""
+import collections
+import http.client
+import json
+import os
+import signal
+import sys
+import threading
+import uuid
+
+import pytest
+
+from cli import pawl
+from harness import ROOT, Server, server, wait_until
+
+sys.path.append(str(ROOT / "tests/tools"))
+import with_postgres  # noqa: E402
+
+SHARDS = 4
+SERVED_AGAIN_S = 10  # after the death of an owner: its lease of 5 s, and some for a busy machine
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    with with_postgres.start() as cluster:
+        yield cluster
+
+
+class Nodes:
+    """Nodes of one cluster, by name."""
+
+    def __init__(self, store, folder):
+        self.store, self.folder, self.by_name = store, folder, {}
+
+    def start(self, *names):
+        for name in names:
+            (self.folder / name).mkdir(exist_ok=True)
+            node = self.by_name.get(name) or Server(self.folder / name, "--node", name, store=self.store)
+            self.by_name[name] = node.start()
+
+    def running(self):
+        return [n for n in self.by_name.values() if n.process is not None]
+
+    def cluster(self, name):
+        return self.by_name[name].client().get("/api/v1/cluster").json
+
+    def owners(self, name):
+        """{shard: owner}, as this node knows it; only those that are served."""
+        return {s["shard"]: s["owner"] for s in self.cluster(name)["shards"] if s["state"] == "serving"}
+
+    def settle(self, *names):
+        """Waits until these nodes, and no others, serve all shards, evenly, and all of them know it."""
+        def even():
+            views = [self.owners(name) for name in names]
+            count = collections.Counter(views[0].values())
+            return (all(v == views[0] for v in views) and len(views[0]) == SHARDS and set(count) == set(names)
+                    and max(count.values()) - min(count.values()) <= 1)
+        wait_until(even, f"{names} share the shards", SERVED_AGAIN_S * 2)
+
+    def call(self, send):
+        """What one of the nodes answers that can."""
+        def answered():
+            for node in self.running():
+                try:
+                    r = send(node.client())
+                except (OSError, http.client.HTTPException):  # it was killed meanwhile
+                    continue
+                if r.status != 503:
+                    return r
+                assert r.json["retryable"], r
+            return None
+        return wait_until(answered, "some node answers", SERVED_AGAIN_S * 2)
+
+    def tenant(self, **settings):
+        name = "t-" + uuid.uuid4().hex[:12]
+        assert self.call(lambda api: api.put(f"/api/v1/tenants/{name}", settings, tenant=name)).status == 200
+        steps = [{"name": "work", "type": "task", "handler": "noop"}]
+        assert self.call(lambda api: api.put("/api/v1/workflows/hold", {"steps": steps}, tenant=name)).status == 200
+        return name
+
+    def begin(self, tenant, key):
+        return self.call(lambda api: api.start(tenant, key=key))
+
+
+@pytest.fixture
+def nodes(postgres, tmp_path):
+    store = f"{postgres.url}&schema=c{uuid.uuid4().hex[:20]}"
+    r = pawl("cluster", "init", "--shards", str(SHARDS), "--store", store)
+    assert r.code == 0 and f"has {SHARDS} shards" in r.out, r
+    made = Nodes(store, tmp_path)
+    yield made
+    for n in made.running():
+        n.process.send_signal(signal.SIGCONT)
+        n.close()
+
+
+def test_a_cluster_keeps_its_number_of_shards(nodes):
+    r = pawl("cluster", "init", "--shards", "9", "--store", nodes.store)
+    assert r.code == 0 and r.out == f"The database is a cluster already, with {SHARDS} shards.\n", r
+    nodes.start("n1")
+    assert len(nodes.cluster("n1")["shards"]) == SHARDS
+
+
+def test_shards_are_shared_when_nodes_come_and_handed_over_when_they_stop(nodes):
+    nodes.start("n1")
+    tenants = [nodes.tenant() for _ in range(8)]
+    runs = {t: nodes.begin(t, "k").json["run_id"] for t in tenants}
+    nodes.settle("n1")
+    nodes.start("n2")
+    nodes.settle("n1", "n2")
+    nodes.start("n3")
+    nodes.settle("n1", "n2", "n3")
+    assert nodes.by_name["n1"].stop() == 0
+    nodes.settle("n2", "n3")
+    assert {t: nodes.begin(t, "k").json["run_id"] for t in tenants} == runs
+    ready = nodes.by_name["n2"].client().get("/readyz").json
+    assert ready["node"] == "n2" and {s["owner"] for s in ready["shards"]} == {"n2", "n3"}
+
+
+def test_the_shards_of_a_node_that_was_killed_are_served_again_and_nothing_is_lost(nodes):
+    nodes.start("n1", "n2")
+    nodes.settle("n1", "n2")
+    tenants = [nodes.tenant() for _ in range(6)]
+    acknowledged, stopping = {}, threading.Event()
+
+    def load(tenant):
+        for n in range(10**6):
+            if stopping.is_set():
+                return
+            acknowledged[tenant, f"{n}"] = nodes.begin(tenant, f"{n}").json["run_id"]
+
+    threads = [threading.Thread(target=load, args=(t,)) for t in tenants]
+    for t in threads:
+        t.start()
+    wait_until(lambda: len(acknowledged) > 60, "starts before the kill")
+    nodes.by_name["n1"].kill()
+    nodes.settle("n2")
+    before = len(acknowledged)
+    wait_until(lambda: len(acknowledged) > before + 60, "starts after the kill")
+    stopping.set()
+    for t in threads:
+        t.join()
+    for (tenant, key), run in acknowledged.items():
+        again = nodes.begin(tenant, key).json
+        assert (again["run_id"], again["created"]) == (run, False)
+    assert len(set(acknowledged.values())) == len(acknowledged)
+
+
+def tenants_of(nodes, postgres, node):
+    """Those that live in shards of this node."""
+    schema = nodes.store.split("schema=")[1]
+    shards = [shard for shard, owner in nodes.owners(node).items() if owner == node]
+    return {t for shard in shards for t, in postgres.rows(f"SELECT id FROM {schema}_{shard}.tenants")}
+
+
+def test_an_owner_that_was_paused_beyond_its_lease_cannot_commit(nodes, postgres):
+    """It still believes that the only slot of the tenant is free, and that it owns the shard."""
+    nodes.start("n1", "n2")
+    nodes.settle("n1", "n2")
+    paused = nodes.by_name["n1"]
+    tenants = [nodes.tenant(max_concurrent_runs=1) for _ in range(12)]
+    theirs = tenants_of(nodes, postgres, "n1") & set(tenants)
+    assert theirs
+    os.kill(paused.process.pid, signal.SIGSTOP)
+    late = {}
+
+    def send_late(tenant):
+        late[tenant] = paused.client(timeout=60).start(tenant, key="late")
+
+    threads = [threading.Thread(target=send_late, args=(t,)) for t in theirs]
+    for t in threads:
+        t.start()
+    nodes.settle("n2")
+    first = {t: nodes.by_name["n2"].client().start(t, key="first") for t in theirs}
+    assert {r.status for r in first.values()} == {200}
+    os.kill(paused.process.pid, signal.SIGCONT)
+    for t in threads:
+        t.join()
+    assert {r.status for r in late.values()} <= {429, 503}, late  # in doubt, or answered by the new owner
+    for t in theirs:
+        runs = nodes.call(lambda api, t=t: api.get("/api/v1/runs", tenant=t)).json["items"]
+        assert [r["id"] for r in runs] == [first[t].json["run_id"]]
+    nodes.settle("n1", "n2")
+
+
+def test_a_node_that_was_killed_and_started_again_serves_at_once(nodes):
+    nodes.start("n1")
+    tenant = nodes.tenant()
+    run = nodes.begin(tenant, "k").json["run_id"]
+    nodes.by_name["n1"].kill()
+    nodes.start("n1")
+    r = nodes.by_name["n1"].client().start(tenant, key="k")  # the first request after it is ready
+    assert r.status == 200 and r.json["run_id"] == run, r
+
+
+def test_a_shard_whose_engine_failed_is_opened_again_by_the_same_process(nodes, postgres):
+    nodes.start("n1")
+    tenant = nodes.tenant()
+    run = nodes.begin(tenant, "k").json["run_id"]
+    process = nodes.by_name["n1"].process.pid
+    postgres.rows(f"UPDATE {nodes.store.split('schema=')[1]}.shards SET epoch = epoch + 1")  # as a new owner would
+    assert nodes.by_name["n1"].client().start(tenant, key="late").status == 503
+    r = nodes.begin(tenant, "k")
+    assert r.status == 200 and r.json["run_id"] == run, r
+    assert nodes.begin(tenant, "late").json["created"] is True
+    nodes.settle("n1")
+    assert nodes.by_name["n1"].process.pid == process
+
+
+def test_a_drained_node_has_no_shards_until_that_is_undone(nodes):
+    nodes.start("n1", "n2")
+    nodes.settle("n1", "n2")
+    r = pawl("cluster", "drain", "n1", "--store", nodes.store)
+    assert r.code == 0, r
+    nodes.settle("n2")
+    nodes.by_name["n1"].stop()
+    nodes.start("n1")
+    nodes.settle("n2")
+    state = {n["name"]: n["state"] for n in nodes.cluster("n1")["nodes"]}
+    assert state == {"n1": "draining", "n2": "live"}
+    assert pawl("cluster", "drain", "n1", "--undo", "--store", nodes.store).code == 0
+    nodes.settle("n1", "n2")
+    r = pawl("cluster", "drain", "n9", "--store", nodes.store)
+    assert r.code == 1 and "no node n9" in r.err, r
+
+
+def test_the_status_of_a_cluster_for_people_and_programs(nodes):
+    nodes.start("n1")
+    url = nodes.by_name["n1"].url
+    shown = pawl("cluster", "status", "--url", url)
+    assert shown.code == 0 and "n1" in shown.out and "serving" in shown.out, shown
+    told = json.loads(pawl("cluster", "status", "--json", "--url", url).out)
+    assert told == nodes.cluster("n1") | {"nodes": told["nodes"]}
+    assert told["nodes"][0]["shards"] == SHARDS and 0 < told["nodes"][0]["lease_ms"] <= 5000
+
+
+def test_a_command_on_the_store_itself_is_refused_while_a_node_lives(nodes):
+    nodes.start("n1")
+    tenant = nodes.tenant()
+    r = pawl("tenant", "list", "--store", nodes.store)
+    assert r.code == 1 and "in use by another pawl (node n1)" in r.err, r
+    assert nodes.begin(tenant, "k").status == 200
+    nodes.by_name["n1"].kill()
+    assert pawl("tenant", "list", "--store", nodes.store).code == 0  # once the lease of the dead node is over
+
+
+def test_a_file_is_a_cluster_of_one_node_and_one_shard(tmp_path):
+    with server("--node", "alone", store=f"sqlite:{tmp_path}/x.db") as s:
+        assert s.client().get("/api/v1/cluster").json == {
+            "node": "alone", "nodes": [{"name": "alone", "url": None, "state": "live", "lease_ms": None, "shards": 1}],
+            "shards": [{"shard": 0, "owner": "alone", "state": "serving", "epoch": None}]}
+    r = pawl("cluster", "init", "--store", f"sqlite:{tmp_path}/y.db")
+    assert r.code == 2 and "needs a PostgreSQL database" in r.err, r

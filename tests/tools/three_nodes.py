@@ -1,0 +1,143 @@
+#!/usr/bin/python3
+"""Stands in for `pawl` in tests: `serve` on PostgreSQL becomes three nodes behind a plain round-robin of connections, so
+that any suite runs on a cluster. Every other command, and `serve` on another store, goes to pawl itself.
+
+PAWL_BIN=tests/tools/three_nodes.py PAWL_NODE_BIN=build/pawl python3 -m pytest …
+
+kill -9 of this process is kill -9 of all nodes; SIGTERM stops them in an orderly way. The other signals and the environment
+reach every node. What the nodes log is logged here."""
+import ctypes
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAWL = os.environ.get("PAWL_NODE_BIN", str(ROOT / "build/pawl"))
+NODES = 3
+SHARDS = 6
+PR_SET_PDEATHSIG = 1
+BUFFER = 1 << 16
+
+
+def option(words, name):
+    """The value of --name VALUE or --name=VALUE; None: it is not there."""
+    for i, word in enumerate(words):
+        if word == name:
+            return words[i + 1]
+        if word.startswith(f"{name}="):
+            return word.split("=", 1)[1]
+    return None
+
+
+def without(words, name):
+    """The words without that option."""
+    left, skip = [], False
+    for word in words:
+        if skip:
+            skip = False
+        elif word == name:
+            skip = True
+        elif not word.startswith(f"{name}="):
+            left.append(word)
+    return left
+
+
+def in_the_child():
+    """No thread may run in this process yet."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Node:
+    """One server; its port is its own."""
+
+    def __init__(self, number, words, listen_host):
+        command = [PAWL, *words, "--node", f"n{number}", "--listen", f"{listen_host}:0"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=in_the_child)  # pylint: disable=subprocess-popen-preexec-fn
+
+    def wait_ready(self):
+        """(host, port) where it listens."""
+        line = self.process.stdout.readline()
+        if "listening on" not in line:
+            return None
+        self.url = line.split(" on ")[1].strip()
+        host, port = self.url.split("://")[1].rsplit(":", 1)
+        self.address = (host.strip("[]"), int(port))
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+        return self.address
+
+
+def carry(source, target):
+    """Bytes from one socket to the other until the end, which is passed on."""
+    try:
+        while data := source.recv(BUFFER):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        for s in (source, target):
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # closed already
+
+
+def serve_connection(client, nodes, turn):
+    """To the node whose turn it is; to the next one when that is not there."""
+    for i in range(len(nodes)):
+        try:
+            node = socket.create_connection(nodes[(turn + i) % len(nodes)].address, timeout=10)
+        except OSError:
+            continue
+        node.settimeout(None)
+        node.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with client, node:
+            back = threading.Thread(target=carry, args=(node, client), daemon=True)
+            back.start()
+            carry(client, node)
+            back.join()
+        return
+    client.close()
+
+
+def accept_all(listener, nodes):
+    turn = 0
+    while True:
+        client, _ = listener.accept()
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        threading.Thread(target=serve_connection, args=(client, nodes, turn), daemon=True).start()
+        turn += 1
+
+
+def main(words):
+    store = option(words, "--store") or os.environ.get("PAWL_STORE", "")
+    if words[:1] != ["serve"] or not store.startswith(("postgres://", "postgresql://")):
+        os.execv(PAWL, [PAWL, *words])
+    host, port = (option(words, "--listen") or os.environ.get("PAWL_LISTEN", "127.0.0.1:7295")).rsplit(":", 1)
+    listener = socket.create_server((host.strip("[]"), int(port)), backlog=1024)
+    signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    # Refused if a server was here before, which then goes on with what there is; the nodes say what else may be wrong.
+    subprocess.run([PAWL, "cluster", "init", "--shards", str(SHARDS), "--store", store], check=False, capture_output=True)
+    nodes = [Node(number, without(words, "--listen"), host) for number in range(1, NODES + 1)]
+    for node in nodes:
+        if node.wait_ready() is None:  # it has said why
+            return node.process.wait()
+    threading.Thread(target=accept_all, args=(listener, nodes), daemon=True).start()
+    scheme = nodes[0].url.split("://")[0]
+    print(f"pawl listening on {scheme}://{host}:{listener.getsockname()[1]}", flush=True)
+    while True:
+        got = signal.sigwait(signals)
+        for node in nodes:
+            node.process.send_signal(got)
+        if got != signal.SIGHUP:
+            break
+    listener.close()
+    return max(abs(node.process.wait()) for node in nodes)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
