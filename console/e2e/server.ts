@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-const BINARY = process.env["PAWL_BIN"] ?? fileURLToPath(new URL("../../build/pawl", import.meta.url));
+export const BINARY = process.env["PAWL_BIN"] ?? fileURLToPath(new URL("../../build/pawl", import.meta.url));
 
 export interface Claimed {
   job_id: string;
@@ -96,6 +96,7 @@ export async function proxyBelow(prefix: string, target: () => string): Promise<
     const options = { method: request.method, headers: request.headers };
     const onward = ask(target() + request.url.slice(prefix.length), options, (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers);
+      response.flushHeaders(); // a stream may be silent for long
       answer.pipe(response);
     });
     onward.on("error", () => response.destroy());

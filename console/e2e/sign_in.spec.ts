@@ -62,6 +62,9 @@ test("roles are offered what the server allows", async ({ page }) => {
   await page.goto(`${server.url}/console/runs/${run}`);
   await expect(page.locator('[data-step="ok"]')).toBeVisible();
   await expect(page.getByRole("button", { name: "Cancel" })).toHaveCount(0);
+  await page.goto(`${server.url}/console/`);
+  await expect(page.locator(".tile", { hasText: "Runs started" })).toContainText("1");
+  await expect(page.getByRole("alert")).toHaveCount(0);
   await page.goto(`${server.url}/console/approvals/${approval}`);
   await expect(page.getByText("Your role, viewer, does not allow decisions.")).toBeVisible();
   await page.getByRole("button", { name: "Sign out" }).click();

@@ -1,6 +1,6 @@
 // Which page a path shows. Everything is read again when the tenant changes.
 import { tenant } from "./api/client";
-import { me } from "./api/session";
+import { me, trouble } from "./api/session";
 import { Access } from "./pages/access";
 import { Admission } from "./pages/admission";
 import { ApprovalPage } from "./pages/approval";
@@ -23,7 +23,7 @@ import { WebhookPage, Webhooks } from "./pages/webhooks";
 import { WorkflowPage } from "./pages/workflow";
 import { Workflows } from "./pages/workflows";
 import { href, parts } from "./router";
-import { Empty, Loading } from "./ui/bits";
+import { Loading, PageHead } from "./ui/bits";
 import { Frame } from "./ui/frame";
 
 function EntityPages({ type, id }: { type: string | undefined; id: string | undefined }) {
@@ -68,17 +68,29 @@ function Page() {
       return <ServerPage />;
     default:
       return (
-        <Empty title="There is no such page">
-          <p>
-            The link may be from another version. Go to the <a href={href()}>overview</a>.
-          </p>
-        </Empty>
+        <PageHead
+          title="There is no such page"
+          lead={
+            <>
+              The link may be from another version. Go to the <a href={href()}>overview</a>.
+            </>
+          }
+        />
       );
   }
 }
 
+function Waiting({ why }: { why: string }) {
+  return (
+    <main>
+      <PageHead title="Waiting for the server" lead={why} />
+      <p role="status">The page tries again every second.</p>
+    </main>
+  );
+}
+
 export function App() {
-  if (me.value === undefined) return <Loading />;
+  if (me.value === undefined) return trouble.value === null ? <Loading /> : <Waiting why={trouble.value} />;
   if (me.value === null) return <SignIn />;
   return (
     <Frame>

@@ -11,7 +11,16 @@ export const apiUrl = (path: string): string => `${ROOT}api/v1/${path}`;
 
 const TENANT_STORED = "pawl.tenant";
 
-export const tenant = signal(localStorage.getItem(TENANT_STORED) ?? "default");
+export const DEFAULT_TENANT = "default";
+
+/** The start page remembers the tenant; any other address says which one it means. */
+function firstTenant(): string {
+  const { pathname, search } = window.location;
+  const isStart = pathname === new URL(document.baseURI).pathname;
+  return new URLSearchParams(search).get("tenant") ?? (isStart ? localStorage.getItem(TENANT_STORED) : null) ?? DEFAULT_TENANT;
+}
+
+export const tenant = signal(firstTenant());
 
 export function chooseTenant(name: string): void {
   localStorage.setItem(TENANT_STORED, name);
@@ -66,10 +75,13 @@ export async function must<T>(answer: Promise<Answered<T>>): Promise<T> {
 /** A key for one press of a button: its retries are the same request. */
 export const newKey = (): string => `console-${crypto.randomUUID()}`;
 
+/** Does the server ask for API keys? */
+export const asksForKeys = signal(false);
+
 /** The request as anyone could send it: with the tenant and without anything that only this page needs. */
 export function requestOf(method: Request["method"], path: string, body?: unknown): Request {
-  const headers = tenant.value === "default" ? {} : tenantHeaders();
-  return { method, url: apiUrl(path), headers, ...(body === undefined ? {} : { body }) };
+  const headers = tenant.value === DEFAULT_TENANT ? {} : tenantHeaders();
+  return { method, url: apiUrl(path), headers, withKey: asksForKeys.value, ...(body === undefined ? {} : { body }) };
 }
 
 export const curlOf = (method: Request["method"], path: string, body?: unknown): string => curl(requestOf(method, path, body));

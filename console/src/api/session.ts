@@ -1,13 +1,16 @@
 // Who uses the console, and what the server allows them. A page that the server refuses with 401 becomes the sign-in, at the
 // same address: whoever signs in is where the link led.
 import { signal } from "@preact/signals";
-import { api, apiUrl, chooseTenant, Failure, must } from "./client";
+import { api, apiUrl, asksForKeys, chooseTenant, Failure, must } from "./client";
 import type { Me } from "./types";
 
 export type Allowed = Me["may"][number];
 
 /** null: nobody has signed in; undefined: not known yet. */
 export const me = signal<Me | null | undefined>(undefined);
+
+/** Why it is not known who uses the console: the server has not answered, or not yet. */
+export const trouble = signal<string | null>(null);
 
 export const may = (action: Allowed): boolean => me.value?.may.includes(action) === true;
 
@@ -24,6 +27,7 @@ api.use({
 
 function signedIn(who: Me): void {
   if (!who.all_tenants && who.tenant !== null) chooseTenant(who.tenant);
+  asksForKeys.value = !who.server.dev;
   me.value = who;
 }
 

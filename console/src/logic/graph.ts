@@ -47,17 +47,17 @@ export function edgesOf(steps: readonly StepShape[]): Edge[] {
 }
 
 const NODE_HEIGHT = 52;
-const NODE_WIDTH_MIN = 172; // "✓ succeeded · attempt 2"
+const NODE_WIDTH_MIN: Record<Direction, number> = { LR: 172, TB: 148 }; // "✓ succeeded · attempt 2"; two beside each other on a phone
 const NODE_WIDTH_MAX = 240;
 const CHARACTER = 8.2; // of the name, in pixels, on average
 
-const widthOf = (name: string): number => Math.min(NODE_WIDTH_MAX, Math.max(NODE_WIDTH_MIN, 52 + name.length * CHARACTER));
+const widthOf = (name: string, direction: Direction): number => Math.min(NODE_WIDTH_MAX, Math.max(NODE_WIDTH_MIN[direction], 52 + name.length * CHARACTER));
 
 export function picture(steps: readonly StepShape[], direction: Direction): Picture {
   const graph = new Graph({ multigraph: true });
-  graph.setGraph({ rankdir: direction, nodesep: 18, ranksep: direction === "LR" ? 48 : 34, marginx: 10, marginy: 10 });
+  graph.setGraph({ rankdir: direction, nodesep: 18, ranksep: direction === "LR" ? 48 : 34, marginx: direction === "LR" ? 10 : 5, marginy: 10 });
   graph.setDefaultEdgeLabel(() => ({}));
-  for (const { name } of steps) graph.setNode(name, { width: widthOf(name), height: NODE_HEIGHT });
+  for (const { name } of steps) graph.setNode(name, { width: widthOf(name, direction), height: NODE_HEIGHT });
   const edges = edgesOf(steps);
   for (const { from, to, kind } of edges) graph.setEdge(from, to, {}, kind);
   layout(graph);

@@ -7,6 +7,7 @@ import { go, href, query } from "../router";
 import { Card, CopyAs, Empty, FullTime, Json, PageHead, ProblemBox } from "../ui/bits";
 import { usePages, useTitle } from "../ui/hooks";
 import { PagedTable } from "../ui/list";
+import { TextFilter } from "../ui/text_filter";
 
 function Verification() {
   const [verdict, setVerdict] = useState<AuditVerdict | null>(null);
@@ -63,11 +64,11 @@ function Filters({ asked }: { asked: Asked }) {
     <form class="filters" onSubmit={(e) => e.preventDefault()}>
       <label>
         Who
-        <input data-filter value={asked.actor} placeholder="anyone" spellcheck={false} onChange={(e) => put({ actor: e.currentTarget.value.trim() })} />
+        <TextFilter data-filter value={asked.actor} placeholder="anyone" enter={(actor) => put({ actor })} />
       </label>
       <label>
         Action
-        <input value={asked.action} placeholder="such as tenant.update" spellcheck={false} onChange={(e) => put({ action: e.currentTarget.value.trim() })} />
+        <TextFilter value={asked.action} placeholder="such as tenant.update" enter={(action) => put({ action })} />
       </label>
     </form>
   );

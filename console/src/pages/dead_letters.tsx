@@ -4,6 +4,7 @@ import { api, must, newKey, requestOf } from "../api/client";
 import { may } from "../api/session";
 import type { Job } from "../api/types";
 import { listen } from "../live/tenant";
+import type { Request } from "../logic/curl";
 import { errorText } from "../logic/error";
 import { fits, redriveAll, type LetterFilter, type Progress } from "../logic/redrive";
 import { plural } from "../logic/words";
@@ -53,6 +54,11 @@ function Owner({ job }: { job: Job }) {
   );
 }
 
+function requestFor(letters: readonly Job[]): Request {
+  const [first, ...rest] = letters.map((job) => requestOf("POST", `dead-letters/${job.job_id}/retry`, {}));
+  return first === undefined ? requestOf("GET", "dead-letters") : { ...first, others: rest.map(({ url }) => url) };
+}
+
 /** First a dry run: what would be redriven. Then the work, with its progress. */
 function BulkRedrive({ letters, onClose }: { letters: readonly Job[]; onClose: () => void }) {
   const [progress, setProgress] = useState<Progress | null>(null);
@@ -97,6 +103,7 @@ function BulkRedrive({ letters, onClose }: { letters: readonly Job[]; onClose: (
         <button type="button" onClick={onClose}>
           Close
         </button>
+        <CopyAs request={requestFor(letters)} />
       </div>
     </Dialog>
   );

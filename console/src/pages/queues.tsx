@@ -34,6 +34,7 @@ function QueueTable({ queues }: { queues: Queue[] }) {
         { title: "Ready", cell: (queue) => count(queue.ready, queue.exact), numeric: true },
         { title: "Running", cell: (queue) => count(queue.running, queue.exact), numeric: true },
         { title: "Delayed", cell: (queue) => count(queue.delayed, queue.exact), numeric: true },
+        { title: "Suspended", cell: (queue) => count(queue.suspended, queue.exact), numeric: true },
         { title: "Oldest ready", cell: (queue) => <Time at={queue.oldest} /> },
         { title: "Workers", cell: (queue) => queue.workers, numeric: true },
         { title: "Last polled", cell: (queue) => <Time at={queue.last_polled_at} /> },

@@ -1,9 +1,9 @@
 // One workflow: its steps, its definition, and a form that starts a run.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { api, Failure, must, newKey, requestOf } from "../api/client";
-import type { Workflow } from "../api/types";
+import type { Step, Workflow } from "../api/types";
 import { fieldsOf, readForm, readJson, type Field, type Read } from "../logic/form";
-import { go, href } from "../router";
+import { go, href, query } from "../router";
 import { Allowed } from "../ui/allowed";
 import { Card, CopyAs, Json, Loading, PageHead, ProblemBox, say } from "../ui/bits";
 import { Graph } from "../ui/graph";
@@ -133,10 +133,14 @@ function StartForm({ workflow }: { workflow: Workflow }) {
   );
 }
 
+const NO_STATES = new Map<string, Step>(); // of a workflow that does not run
+
 export function WorkflowPage({ id }: { id: string }) {
   useTitle(id);
   const { data: workflow, failure, reload } = useLoad(() => must(api.GET("/api/v1/workflows/{workflow_id}", { params: { path: { workflow_id: id } } })), [id]);
   const wide = useWide(900);
+  const selected = query.value.get("step");
+  const step = workflow?.definition.steps.find((s) => s.name === selected);
   if (workflow === null) return failure === null ? <Loading /> : <ProblemBox failure={failure} retry={reload} />;
   return (
     <>
@@ -147,7 +151,19 @@ export function WorkflowPage({ id }: { id: string }) {
       </PageHead>
       {workflow.definition.description !== undefined && <p class="lead">{workflow.definition.description}</p>}
       <Card title="Steps">
-        <Graph steps={workflow.definition.steps} states={new Map()} direction={wide ? "LR" : "TB"} selected={null} onSelect={() => undefined} />
+        <Graph
+          steps={workflow.definition.steps}
+          states={NO_STATES}
+          direction={wide ? "LR" : "TB"}
+          selected={selected}
+          onSelect={(name) => go(href("workflows", id) + (selected === name ? "" : `?step=${encodeURIComponent(name)}`), true)}
+        />
+        {step !== undefined && (
+          <section class="step" aria-label={`Step ${step.name}`}>
+            <h3>{step.name}</h3>
+            <Json value={step} label={`Definition of ${step.name}`} />
+          </section>
+        )}
       </Card>
       {!workflow.archived && (
         <Allowed to="run" what="starting runs">

@@ -1,7 +1,7 @@
 // The versions of a workflow, and what differs between two of them.
-import { useState } from "preact/hooks";
 import { api, must, requestOf } from "../api/client";
 import { diffOf, shortened, type Line } from "../logic/diff";
+import { go, href, query } from "../router";
 import { Card, CopyAs, Loading, Time } from "../ui/bits";
 import { useLoad, usePages } from "../ui/hooks";
 import { PagedTable } from "../ui/list";
@@ -35,7 +35,8 @@ function Diff({ id, from, to }: { id: string; from: number; to: number }) {
 }
 
 export function Versions({ id }: { id: string }) {
-  const [shown, setShown] = useState<number | null>(null);
+  const asked = Number(query.value.get("diff"));
+  const shown = asked > 1 ? asked : null;
   const list = usePages(
     (cursor) =>
       must(
@@ -66,7 +67,7 @@ export function Versions({ id }: { id: string }) {
                   type="button"
                   class="small"
                   aria-expanded={shown === v.version}
-                  onClick={() => setShown((old) => (old === v.version ? null : v.version))}
+                  onClick={() => go(href("workflows", id) + (shown === v.version ? "" : `?diff=${v.version}`), true)}
                 >
                   Against version {v.version - 1}
                 </button>

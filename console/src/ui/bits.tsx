@@ -79,7 +79,7 @@ export function Copy({ text, label, what }: { text: string; label: string; what:
 }
 
 /** The same request in a terminal or a program. */
-export function CopyAs({ request }: { request: Request }) {
+export function CopyAs({ request, label = "Copy as" }: { request: Request; label?: string }) {
   const menu = useRef<HTMLDetailsElement>(null);
   const close = (): void => {
     if (menu.current !== null) menu.current.open = false;
@@ -90,7 +90,7 @@ export function CopyAs({ request }: { request: Request }) {
   return (
     <details class="menu" ref={menu} onFocusOut={left} onKeyDown={(e) => e.key === "Escape" && close()}>
       <summary class="button small">
-        <Icon name="copy" /> Copy as
+        <Icon name="copy" /> {label}
       </summary>
       <div class="menu-items">
         {LANGUAGES.map((language) => (

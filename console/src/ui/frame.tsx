@@ -125,7 +125,7 @@ function Link() {
   );
 }
 
-const THEME_WORDS: Record<Theme, string> = { system: "System", light: "Light", dark: "Dark", contrast: "High contrast" };
+const THEME_WORDS: Record<Theme, string> = { system: "System", light: "Light", dark: "Dark", contrast: "Contrast" };
 
 function ThemeChoice() {
   return (

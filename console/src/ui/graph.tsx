@@ -65,7 +65,7 @@ export function Graph({ steps, states, direction, selected, onSelect }: GraphPro
             <button
               key={node.name}
               type="button"
-              class={`node ${family}`}
+              class={isDefinition ? "node" : `node ${family}`}
               data-step={node.name}
               data-status={status}
               aria-pressed={selected === node.name}

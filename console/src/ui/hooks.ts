@@ -96,20 +96,30 @@ interface PageOf<T> {
   next_cursor: string | null;
 }
 
-/** A list that is read a page at a time. */
+async function readPages<T>(read: (cursor: string | undefined) => Promise<PageOf<T>>, count: number): Promise<PageOf<T>> {
+  const items: T[] = [];
+  let cursor: string | null = null;
+  for (let pages = 0; pages < count; pages++) {
+    const page: PageOf<T> = await read(cursor ?? undefined);
+    items.push(...page.items);
+    cursor = page.next_cursor;
+    if (cursor === null) break;
+  }
+  return { items, next_cursor: cursor };
+}
+
+/** A list that is read a page at a time. What is read again is as long as it was. */
 export function usePages<T>(read: (cursor: string | undefined) => Promise<PageOf<T>>, deps: readonly unknown[]): Paged<T> {
-  const [older, setOlder] = useState<PageOf<T> | null>(null); // what follows the first page
-  const first = useLoad(() => read(undefined), deps);
-  const reload = (): void => {
-    setOlder(null);
-    first.reload();
-  };
-  useEffect(() => setOlder(null), deps);
-  const cursor = (older ?? first.data)?.next_cursor ?? null;
+  const count = useRef(1);
+  const asked = useRef(deps);
+  if (deps.some((dep, i) => dep !== asked.current[i])) {
+    asked.current = deps;
+    count.current = 1;
+  }
+  const { data, failure, reload } = useLoad(() => readPages(read, count.current), deps);
   const more = (): void => {
-    if (cursor === null) return;
-    void read(cursor).then((page) => setOlder((old) => ({ items: [...(old?.items ?? []), ...page.items], next_cursor: page.next_cursor })));
+    count.current++;
+    reload();
   };
-  const items = first.data === null ? null : [...first.data.items, ...(older?.items ?? [])];
-  return { items, hasMore: cursor !== null, failure: first.failure, more, reload };
+  return { items: data?.items ?? null, hasMore: data !== null && data.next_cursor !== null, failure, more, reload };
 }

@@ -16,9 +16,16 @@ export const hrefOf = (page: PageLink): string => (page.path === "" ? href() : h
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
+/** What a list is walked by: its marked links, or the first thing in each row that takes the focus. */
+function entriesOf(): HTMLElement[] {
+  const marked = [...document.querySelectorAll<HTMLElement>("[data-entry]")];
+  if (marked.length > 0) return marked;
+  return [...document.querySelectorAll("main tbody tr, main .events > li")].flatMap((row) => row.querySelector<HTMLElement>("a, button, summary") ?? []);
+}
+
 /** The entry after or before the one that has the focus. */
 function step(by: 1 | -1): void {
-  const entries = [...document.querySelectorAll<HTMLElement>("[data-entry]")];
+  const entries = entriesOf();
   const at = entries.indexOf(document.activeElement as HTMLElement);
   entries[Math.min(entries.length - 1, Math.max(0, at + by))]?.focus();
 }
