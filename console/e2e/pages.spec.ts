@@ -40,6 +40,7 @@ const places = (): Record<string, string> => ({
   audit: "audit",
   tenants: "tenants",
   access: "access",
+  cluster: "cluster",
   server: "server",
   empty: "runs?workflow=none",
 });

@@ -6,6 +6,7 @@ import { Admission } from "./pages/admission";
 import { ApprovalPage } from "./pages/approval";
 import { Approvals } from "./pages/approvals";
 import { Audit } from "./pages/audit";
+import { ClusterPage } from "./pages/cluster";
 import { DeadLetters } from "./pages/dead_letters";
 import { EntityTypePage, EntityTypes } from "./pages/entities";
 import { EntityPage } from "./pages/entity";
@@ -64,6 +65,8 @@ function Page() {
       return <Tenants />;
     case "access":
       return <Access />;
+    case "cluster":
+      return <ClusterPage />;
     case "server":
       return <ServerPage />;
     default:

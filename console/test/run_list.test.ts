@@ -39,7 +39,8 @@ describe("merging", () => {
 });
 
 test("a filter survives the address bar", () => {
-  const filter = { status: "failed", workflow_id: "a b", label: "team:shop & co" } as const;
+  const filter = { q: "50% & more", status: "failed,timed_out", workflow_id: "a b", label: "team:shop & co" } as const;
   expect(filterOf(new URLSearchParams(queryOf(filter)))).toEqual(filter);
   expect(queryOf({})).toBe("");
+  expect(queryOf({ status: "failed,timed_out" })).toBe("?status=failed,timed_out");
 });

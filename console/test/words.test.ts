@@ -3,7 +3,6 @@ import type { Decision } from "../src/api/types";
 import { curl, quoted } from "../src/logic/curl";
 import { outcomeOf } from "../src/logic/decision";
 import { errorText } from "../src/logic/error";
-import { samplesOf, sumOf } from "../src/logic/metrics";
 import { actionsIn, familyOf, RUN_STATUSES } from "../src/logic/status";
 import { plural, times } from "../src/logic/words";
 
@@ -38,16 +37,6 @@ describe("errors", () => {
     expect(errorText({ code: "STEP_FAILED", step: "mail", cause: { code: "X", message: "no" } })).toBe("Step mail: STEP_FAILED: X: no");
   });
   test.each([[null], [undefined], [7], [{}], [[1]]])("%j says nothing", (error) => expect(errorText(error)).toBe(""));
-});
-
-describe("metrics", () => {
-  const text = '# HELP a b\na_total{tenant="t",outcome="admitted"} 3\na_total{tenant="u",outcome="admitted"} 4\nb 1.5e3\n';
-  test("are summed over the labels that are not named", () => {
-    expect(sumOf(samplesOf(text), "a_total")).toBe(7);
-    expect(sumOf(samplesOf(text), "a_total", { tenant: "t" })).toBe(3);
-    expect(sumOf(samplesOf(text), "b")).toBe(1500);
-    expect(sumOf(samplesOf(text), "c")).toBe(0);
-  });
 });
 
 describe("statuses", () => {

@@ -46,7 +46,10 @@ export function mergeFirstPage(runs: readonly RunSummary[], page: readonly RunSu
 }
 
 export interface Filter {
-  status?: RunStatus | undefined;
+  /** A word that a run is looked for by: the beginning of its id, its key, a label, a part of its error. */
+  q?: string | undefined;
+  /** One, or several with commas. */
+  status?: string | undefined;
   workflow_id?: string | undefined;
   label?: string | undefined;
 }
@@ -57,14 +60,15 @@ export function filterOf(query: URLSearchParams): Filter {
     const given = query.get(name);
     return given === null || given === "" ? undefined : given;
   };
-  return { status: text("status") as RunStatus | undefined, workflow_id: text("workflow"), label: text("label") };
+  return { q: text("q"), status: text("status"), workflow_id: text("workflow"), label: text("label") };
 }
 
 export function queryOf(filter: Filter): string {
   const query = new URLSearchParams();
+  if (filter.q !== undefined) query.set("q", filter.q);
   if (filter.status !== undefined) query.set("status", filter.status);
   if (filter.workflow_id !== undefined) query.set("workflow", filter.workflow_id);
   if (filter.label !== undefined) query.set("label", filter.label);
-  const text = query.toString();
+  const text = query.toString().replaceAll("%2C", ",");
   return text === "" ? "" : `?${text}`;
 }

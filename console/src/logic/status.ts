@@ -1,6 +1,6 @@
 // What each status of a run or a job means to a reader: its family, which decides its color and mark, and whether it is
 // the end. A status that is added to the API fails the compiler here.
-import type { JobState, RunStatus } from "../api/types";
+import type { ApprovalStatus, JobState, RunStatus } from "../api/types";
 
 export type Family = "waiting" | "active" | "good" | "bad" | "idle";
 
@@ -32,13 +32,15 @@ const JOB: Record<JobState, Family> = {
   skipped: "idle",
 };
 
+const APPROVAL: Record<Exclude<ApprovalStatus, "pending">, Family> = { approved: "good", rejected: "bad", expired: "bad", void: "idle" };
+
 export const RUN_STATUSES = Object.keys(RUN) as RunStatus[];
 
 /** Not by color alone: each family has a mark too. */
 export const MARKS: Record<Family, string> = { waiting: "◷", active: "▶", good: "✓", bad: "✕", idle: "–" };
 
 export function familyOf(status: string): Family {
-  return (RUN as Record<string, Family>)[status] ?? (JOB as Record<string, Family>)[status] ?? "idle";
+  return ({ ...APPROVAL, ...JOB, ...RUN } as Record<string, Family>)[status] ?? "idle";
 }
 
 export function isOver(status: RunStatus): boolean {

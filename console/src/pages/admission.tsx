@@ -1,19 +1,21 @@
 // Slots and limits of the tenant: how full they are, what waits, and a change that can be undone.
-import { useState } from "preact/hooks";
-import { api, Failure, must, newKey, requestOf, ROOT, tenant } from "../api/client";
-import { may } from "../api/session";
-import type { AtLimit, ConcurrencyLimit, RunSummary, SettingsVersion, Tenant, TenantSettings, Why } from "../api/types";
-import { percentile } from "../logic/histogram";
-import { samplesOf } from "../logic/metrics";
+import { useEffect, useState } from "preact/hooks";
+import { api, Failure, must, newKey, requestOf, tenant } from "../api/client";
+import type { AdmissionState, AtLimit, LimitUse, RunSummary, SettingsVersion, Tenant, TenantSettings, Why } from "../api/types";
+import type { Request } from "../logic/curl";
 import { changesOf } from "../logic/settings";
 import { duration, elapsed } from "../logic/time";
+import { plural } from "../logic/words";
 import { href } from "../router";
 import { Allowed } from "../ui/allowed";
+import { AskButton } from "../ui/ask";
 import { Card, CopyAs, Empty, Loading, Meter, PageHead, ProblemBox, RunLink, Time } from "../ui/bits";
-import { now, useLoad, usePolled, useTitle } from "../ui/hooks";
+import { now, usePolled, useTitle } from "../ui/hooks";
 import { Table } from "../ui/table";
 
 const REFRESH_MS = 3_000;
+const PAGE = 50;
+const QUEUED_RUNS_MAX = 1_000_000; // without a setting
 const AT_LIMIT: AtLimit[] = ["reject", "queue", "cancel_oldest", "coalesce"];
 const AT_LIMIT_WORDS: Record<AtLimit, string> = {
   reject: "Reject the start with 429",
@@ -38,27 +40,14 @@ async function readWaiting(): Promise<Waiting[]> {
   );
 }
 
-/** null where the server does not show its metrics to this caller. */
-async function readWaits(): Promise<{ admission: string; queue: string } | null> {
-  const response = await fetch(`${ROOT}metrics`).catch(() => null);
-  if (response?.ok !== true) return null;
-  const samples = samplesOf(await response.text());
-  const words = (name: string): string => {
-    const found = [0.5, 0.95, 0.99].map((share) => percentile(samples, name, { tenant: tenant.value }, share));
-    if (found.includes(null)) return "none yet";
-    return found.map((s) => (s === Infinity ? "longer" : `≤ ${duration((s ?? 0) * 1_000)}`)).join(" · ");
-  };
-  return { admission: words("pawl_admission_wait_seconds"), queue: words("pawl_queue_wait_seconds") };
-}
-
 async function readAll() {
-  const [about, history, waiting, waits] = await Promise.all([
+  const [about, history, waiting, state] = await Promise.all([
     must(api.GET("/api/v1/tenants/{tenant_id}", { params: mine() })),
     must(api.GET("/api/v1/tenants/{tenant_id}/settings", { params: { ...mine(), query: { limit: 20 } } })),
     readWaiting(),
-    readWaits(),
+    must(api.GET("/api/v1/admission", { params: { query: { limit: PAGE } } })),
   ]);
-  return { about, history: history.items, waiting, waits };
+  return { about, history: history.items, waiting, state };
 }
 
 // --- limits ---
@@ -97,7 +86,7 @@ function settingsOf(draft: Draft): TenantSettings {
 
 const FIELDS: ReadonlyArray<readonly [name: Exclude<keyof Draft, "at_limit">, title: string, help: string]> = [
   ["max_concurrent_runs", "Active runs at once", "Empty: no limit"],
-  ["max_queued_runs", "Runs in the queue", "Empty: no limit"],
+  ["max_queued_runs", "Runs in the queue", "Empty: 1,000,000"],
   ["per_second", "Starts per second", "Empty: no limit"],
   ["burst", "Starts at once", "Empty: as many as per second"],
 ];
@@ -106,6 +95,7 @@ function LimitForm({ about, onDone }: { about: Tenant; onDone: () => void }) {
   const [draft, setDraft] = useState<Draft>(draftOf(about));
   const [failure, setFailure] = useState<Failure | null>(null);
   const [undo, setUndo] = useState<number | null>(null); // the version before the last change
+  useEffect(() => setDraft(draftOf(about)), [about.settings_version]); // changed here, or by someone else
   const put = (change: Partial<Draft>): void => setDraft((old) => ({ ...old, ...change }));
   const settle = (next: Tenant, before: number | null): void => {
     setFailure(null);
@@ -122,7 +112,7 @@ function LimitForm({ about, onDone }: { about: Tenant; onDone: () => void }) {
     );
   };
   const restore = (version: number): void =>
-    void rollback(version).then(
+    void rollback(version, newKey()).then(
       (next) => settle(next, null),
       (e: unknown) => setFailure(e as Failure),
     );
@@ -168,31 +158,27 @@ function LimitForm({ about, onDone }: { about: Tenant; onDone: () => void }) {
         </Allowed>
       </form>
       {undo !== null && (
-        <p class="outcome" role="status">
+        <div class="outcome" role="status">
           The limits have changed.{" "}
           <button type="button" class="small" onClick={() => restore(undo)}>
             Undo
-          </button>
-        </p>
+          </button>{" "}
+          <CopyAs label="Copy undo as" request={rollbackRequest(undo)} />
+        </div>
       )}
     </Card>
   );
 }
 
-const rollback = (version: number): Promise<Tenant> =>
-  must(api.POST("/api/v1/tenants/{tenant_id}/rollback", { params: { ...mine(), header: { "Idempotency-Key": newKey() } }, body: { version } }));
+const rollback = (version: number, key: string): Promise<Tenant> =>
+  must(api.POST("/api/v1/tenants/{tenant_id}/rollback", { params: { ...mine(), header: { "Idempotency-Key": key } }, body: { version } }));
+
+const rollbackRequest = (version: number): Request => requestOf("POST", `${settingsPath()}/rollback`, { version });
 
 function History({ versions, onDone }: { versions: SettingsVersion[]; onDone: () => void }) {
-  const [failure, setFailure] = useState<Failure | null>(null);
-  const restore = (version: number): void =>
-    void rollback(version).then(
-      () => onDone(),
-      (e: unknown) => setFailure(e as Failure),
-    );
   const before = (version: number): SettingsVersion | undefined => versions.find((v) => v.version === version - 1);
   return (
     <Card title="History of the settings" aside={<CopyAs request={requestOf("GET", `${settingsPath()}/settings`)} />}>
-      {failure !== null && <ProblemBox failure={failure} />}
       {versions.length === 0 ? (
         <p class="faint">The settings have never been changed. Every change will be here, and can be restored.</p>
       ) : (
@@ -222,15 +208,18 @@ function History({ versions, onDone }: { versions: SettingsVersion[]; onDone: ()
                 v.current ? (
                   <span class="status good">current</span>
                 ) : (
-                  <button
-                    type="button"
-                    class="small"
-                    disabled={!may("rule_server")}
-                    onClick={() => restore(v.version)}
-                    aria-label={`Restore version ${v.version}`}
+                  <AskButton
+                    label="Restore"
+                    needs="rule_server"
+                    small
+                    title={`Restore version ${v.version}?`}
+                    verb="Restore"
+                    request={rollbackRequest(v.version)}
+                    run={(key) => rollback(v.version, key).then(() => `The settings of version ${v.version} are in force again`)}
+                    onDone={onDone}
                   >
-                    Restore
-                  </button>
+                    <p>The settings become as they were then, as a new version: this can be undone too.</p>
+                  </AskButton>
                 ),
             },
           ]}
@@ -240,7 +229,7 @@ function History({ versions, onDone }: { versions: SettingsVersion[]; onDone: ()
   );
 }
 
-// --- what waits, and the limits of workflows ---
+// --- what waits, and the limits of workflows and keys ---
 
 function WaitingRuns({ waiting }: { waiting: Waiting[] }) {
   return (
@@ -264,48 +253,76 @@ function WaitingRuns({ waiting }: { waiting: Waiting[] }) {
   );
 }
 
-interface WorkflowLimit {
-  workflow: string;
-  limit: ConcurrencyLimit;
-}
+const EXAMPLE = '"concurrency": {"key": "input.customer", "limit": 1}';
 
-const HEADS = 50; // workflows whose definitions are read
-
-async function readWorkflowLimits(): Promise<WorkflowLimit[]> {
-  const { items } = await must(api.GET("/api/v1/workflows", { params: { query: { limit: HEADS } } }));
-  const read = items
-    .filter((head) => !head.archived)
-    .map(async (head) => {
-      const { definition } = await must(api.GET("/api/v1/workflows/{workflow_id}", { params: { path: { workflow_id: head.id } } }));
-      const limits = definition.concurrency ?? [];
-      return (Array.isArray(limits) ? limits : [limits]).map((limit) => ({ workflow: head.id, limit }));
-    });
-  return (await Promise.all(read)).flat();
-}
-
-function WorkflowLimits() {
-  const { data } = useLoad(readWorkflowLimits, []);
+/** Slots of workflows and of values in their inputs, while any run holds or waits for one. */
+function LimitUses({ state }: { state: AdmissionState }) {
   return (
-    <Card title="Limits of workflows and keys">
-      {data?.length === 0 && (
+    <Card title="Limits of workflows and keys in use" aside={<CopyAs request={requestOf("GET", "admission")} />}>
+      {state.items.length === 0 ? (
         <p class="faint">
-          A workflow can have limits of its own, also one for each value in its input: <code>{'"concurrency": {"key": "input.customer", "limit": 1}'}</code>
+          None. A workflow can have limits of its own, also one for each value in its input: <code>{EXAMPLE}</code>
         </p>
-      )}
-      {data !== null && data.length > 0 && (
+      ) : (
         <Table
-          label="Limits of workflows"
-          items={data}
-          keyOf={({ workflow, limit }) => `${workflow} ${limit.key ?? ""}`}
+          label="Limits of workflows and keys"
+          items={state.items}
+          keyOf={(use) => JSON.stringify([use.workflow_id, use.path, use.key])}
           columns={[
-            { title: "Workflow", cell: ({ workflow }) => <a href={href("workflows", workflow)}>{workflow}</a> },
-            { title: "For each", cell: ({ limit }) => (limit.key === undefined ? "the whole workflow" : <code>{limit.key}</code>) },
-            { title: "Runs", cell: ({ limit }) => limit.limit, numeric: true },
-            { title: "At the limit", cell: ({ limit }) => limit.at_limit ?? "as the tenant" },
+            { title: "Workflow", cell: (use) => <a href={href("workflows", use.workflow_id)}>{use.workflow_id}</a> },
+            { title: "For", cell: (use) => <LimitedBy use={use} /> },
+            {
+              title: "Slots",
+              cell: (use) => <span class={isFull(use) ? "fault" : ""}>{`${use.active_runs} of ${use.limit ?? "no limit now"}`}</span>,
+              numeric: true,
+            },
+            { title: "Queued", cell: (use) => use.queued_runs, numeric: true },
           ]}
         />
       )}
+      {state.more && <p class="faint">These have the most runs; there are more.</p>}
     </Card>
+  );
+}
+
+function LimitedBy({ use }: { use: LimitUse }) {
+  if (use.path === null) return <>the whole workflow</>;
+  return (
+    <code class="hash">
+      {use.path} = {use.key === "" ? "(none)" : use.key}
+    </code>
+  );
+}
+
+const isFull = (use: LimitUse): boolean => use.limit !== null && use.active_runs >= use.limit;
+
+/** 50, 95 and 99 of a hundred runs that had to wait, waited no longer than this. */
+function Waits({ waits }: { waits: AdmissionState["waits"] }) {
+  const words = [waits.p50_ms, waits.p95_ms, waits.p99_ms].map((ms) => (ms === null ? "–" : `≤ ${duration(ms)}`)).join(" · ");
+  return (
+    <div class="tile">
+      <span class="tile-title">Queued runs waited, in the last hour</span>
+      <span class="tile-text">{waits.count === 0 ? "none had to wait" : words}</span>
+      <span class="faint">{waits.count === 0 ? "\u00a0" : `50% · 95% · 99% of ${plural(waits.count, "run")}`}</span>
+    </div>
+  );
+}
+
+function OldestWaiting({ oldest }: { oldest: AdmissionState["oldest_waiting"] }) {
+  return (
+    <div class="tile">
+      <span class="tile-title">Oldest waiting run</span>
+      <span class="tile-text">{oldest === null ? "none waits" : elapsed(oldest.created_at, null, now.value)}</span>
+      <span class="faint">
+        {oldest === null ? (
+          "\u00a0"
+        ) : (
+          <>
+            {oldest.workflow_id} <RunLink id={oldest.run_id} />
+          </>
+        )}
+      </span>
+    </div>
   );
 }
 
@@ -328,26 +345,14 @@ export function Admission() {
       {data !== null && (
         <>
           <div class="tiles">
-            <Meter title="Active runs" value={data.about.active_runs} limit={data.about.max_concurrent_runs} />
-            <Meter title="Queued runs" value={data.about.queued_runs} limit={data.about.max_queued_runs} />
-            {data.waits !== null && (
-              <>
-                <div class="tile">
-                  <span class="tile-title">A start was decided within</span>
-                  <span class="tile-text">{data.waits.admission}</span>
-                  <span class="faint">50% · 95% · 99% of starts</span>
-                </div>
-                <div class="tile">
-                  <span class="tile-title">A queued run waited</span>
-                  <span class="tile-text">{data.waits.queue}</span>
-                  <span class="faint">50% · 95% · 99% of queued runs</span>
-                </div>
-              </>
-            )}
+            <Meter title="Active runs" value={data.state.active_runs} limit={data.state.max_concurrent_runs} />
+            <Meter title="Queued runs" value={data.state.queued_runs} limit={data.state.max_queued_runs ?? QUEUED_RUNS_MAX} />
+            <OldestWaiting oldest={data.state.oldest_waiting} />
+            <Waits waits={data.state.waits} />
           </div>
           <LimitForm about={data.about} onDone={reload} />
           <WaitingRuns waiting={data.waiting} />
-          <WorkflowLimits />
+          <LimitUses state={data.state} />
           <History versions={data.history} onDone={reload} />
         </>
       )}

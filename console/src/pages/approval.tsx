@@ -93,7 +93,8 @@ function Decide({ approval, onDone }: { approval: Approval; onDone: () => void }
         <button type="button" class="danger" onClick={() => press("reject")}>
           Reject
         </button>
-        <CopyAs request={requestOf("POST", `approvals/${approval.job_id}/approve`, bodyOf(approval, reason, edited))} />
+        <CopyAs label="Copy approve as" request={requestOf("POST", `approvals/${approval.job_id}/approve`, bodyOf(approval, reason, edited))} />
+        <CopyAs label="Copy reject as" request={requestOf("POST", `approvals/${approval.job_id}/reject`, bodyOf(approval, reason, null))} />
       </div>
       <p class="faint">Pressing twice is harmless: the first decision counts, the second is answered with it.</p>
       {decision !== null && (
@@ -183,7 +184,7 @@ export function ApprovalPage({ id }: { id: string }) {
   return (
     <>
       <PageHead title={approval.prompt || `Approve step ${approval.step}?`}>
-        <Status of={approval.status === "approved" ? "succeeded" : approval.status === "pending" ? "approval" : "denied"} />
+        <Status of={approval.status === "pending" ? "approval" : approval.status} />
         <CopyAs request={requestOf("GET", `approvals/${id}`)} />
       </PageHead>
       {failure !== null && <ProblemBox failure={failure} retry={reload} />}

@@ -60,6 +60,43 @@ function Call({ entity }: { entity: Entity }) {
   );
 }
 
+function Inbox({ type, id, version }: { type: string; id: string; version: number }) {
+  const list = usePages(
+    (cursor) =>
+      must(
+        api.GET("/api/v1/entities/{type}/{id}/inbox", {
+          params: { ...withEntity(type, id), query: { limit: 20, ...(cursor === undefined ? {} : { cursor }) } },
+        }),
+      ),
+    [type, id, version],
+  );
+  return (
+    <Card title="Inbox" aside={<CopyAs request={requestOf("GET", `${pathOf(type, id)}/inbox`)} />}>
+      <PagedTable
+        label="Inbox"
+        list={list}
+        keyOf={(s) => s.seq}
+        columns={[
+          { title: "Signal", cell: (s) => s.seq, numeric: true },
+          { title: "Name", cell: (s) => <strong>{s.name}</strong> },
+          { title: "Kind", cell: (s) => (s.update ? "update" : "signal") },
+          { title: "Arrived", cell: (s) => <Time at={s.at} /> },
+          {
+            title: "Payload",
+            cell: (s) => (
+              <details>
+                <summary>Show</summary>
+                <Json value={s.payload} label={`Payload of signal ${s.seq}`} />
+              </details>
+            ),
+          },
+        ]}
+        empty={<p class="faint">Nothing waits. A signal stays here until a call of the handler has applied it.</p>}
+      />
+    </Card>
+  );
+}
+
 function Generations({ type, id }: { type: string; id: string }) {
   const list = usePages(
     (cursor) =>
@@ -119,6 +156,9 @@ function Timers({ entity }: { entity: Entity }) {
   );
 }
 
+/** Of the signal, timer or update that an event is about. */
+const nameIn = (data: unknown): string => (typeof data === "object" && data !== null && "name" in data && typeof data.name === "string" ? data.name : "");
+
 function EventList({ events }: { events: readonly EntityEvent[] }) {
   return (
     <ol class="events">
@@ -126,7 +166,7 @@ function EventList({ events }: { events: readonly EntityEvent[] }) {
         <li key={event.seq}>
           <details>
             <summary>
-              <span class="faint">{event.seq}</span> <strong>{event.type}</strong> <Time at={event.at} />
+              <span class="faint">{event.seq}</span> <strong>{event.type}</strong> {nameIn(event.data)} <Time at={event.at} />
             </summary>
             <Json value={event.data} label={`Data of event ${event.seq}`} />
           </details>
@@ -179,6 +219,7 @@ export function EntityPage({ type, id }: { type: string; id: string }) {
         </Card>
         <Timers entity={entity} />
       </div>
+      <Inbox type={type} id={id} version={entity.last_seq + entity.consumed_seq} />
       <Card title={`Events (${entity.events})`} aside={<CopyAs request={requestOf("GET", `${pathOf(type, id)}/events`)} />}>
         <EventList events={events} />
       </Card>

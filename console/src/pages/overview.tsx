@@ -1,62 +1,112 @@
-// How the tenant and the server are doing, from what the API tells today.
-import { useEffect, useState } from "preact/hooks";
-import { api, curlOf, must, requestOf, ROOT, tenant } from "../api/client";
+// How the tenant and the server are doing: now, and in the last day.
+import { useEffect } from "preact/hooks";
+import { api, curlOf, must, requestOf, tenant } from "../api/client";
+import type { Stats } from "../api/types";
 import { listen } from "../live/tenant";
 import { errorText } from "../logic/error";
-import { figuresOf, samplesOf, type Figures } from "../logic/metrics";
+import { failuresOf, seriesOf } from "../logic/series";
 import { elapsed } from "../logic/time";
-import { href } from "../router";
+import { go, href, query } from "../router";
 import { Card, Command, CopyAs, Empty, Loading, PageHead, ProblemBox, RunLink, Time } from "../ui/bits";
 import { Chart, type Line } from "../ui/chart";
-import { now, useLoad, useThrottled, useTitle } from "../ui/hooks";
+import { now, useLoad, usePolled, useThrottled, useTitle } from "../ui/hooks";
 import { Table } from "../ui/table";
+import { FirstSteps } from "./first_steps";
 
-const SAMPLE_MS = 5_000;
-const SAMPLES_MAX = 720; // an hour
 const REFRESH_MS = 1_000;
+const PAGE = 100;
+const FAILED = "failed,timed_out,denied";
 
-const LINES: readonly Line[] = [
-  { label: "starts/s", color: "--active" },
-  { label: "replays/s", color: "--good" },
-  { label: "refused/s", color: "--bad" },
+// --- what happened ---
+
+const RANGES: ReadonlyArray<readonly [minutes: number, title: string, refreshMs: number]> = [
+  [1_440, "24 hours", 30_000],
+  [360, "6 hours", 15_000],
+  [60, "1 hour", 5_000],
 ];
 
-/** Figures since this page was opened; the server keeps no history yet. */
-function useFigures(): Figures[] {
-  const [figures, setFigures] = useState<Figures[]>([]);
-  useEffect(() => {
-    const sample = async (): Promise<void> => {
-      if (document.visibilityState !== "visible") return;
-      const response = await fetch(`${ROOT}metrics`).catch(() => null);
-      if (response?.ok !== true) return;
-      const next = figuresOf(samplesOf(await response.text()), tenant.value, Date.now());
-      setFigures((old) => [...old, next].slice(-SAMPLES_MAX));
-    };
-    void sample();
-    const timer = setInterval(() => void sample(), SAMPLE_MS);
-    return () => clearInterval(timer);
-  }, []);
-  return figures;
+const RUN_LINES: readonly Line[] = [
+  { label: "started", color: "--active" },
+  { label: "succeeded", color: "--good" },
+  { label: "failed", color: "--bad" },
+];
+
+const START_LINES: readonly Line[] = [
+  { label: "replays", color: "--good" },
+  { label: "mismatches", color: "--waiting" },
+  { label: "refused (429)", color: "--bad" },
+];
+
+function History({ stats, title }: { stats: Stats; title: string }) {
+  const { total } = stats;
+  return (
+    <>
+      <div class="tiles">
+        <Tile title="Runs started" value={total.starts} note="at once or queued" to={href("runs")} />
+        <Tile title="Succeeded" value={total.outcomes.succeeded} note={`${total.outcomes.cancelled} cancelled`} to={`${href("runs")}?status=succeeded`} />
+        <Tile
+          title="Failed"
+          value={failuresOf(total)}
+          note={`${total.outcomes.timed_out} timed out, ${total.outcomes.denied} denied`}
+          to={`${href("runs")}?status=${FAILED}`}
+          tone={failuresOf(total) > 0 ? "bad" : undefined}
+        />
+        <Tile title="Starts replayed" value={total.replays} note="same key, same answer" to={href("keys")} />
+        <Tile title="Key mismatches" value={total.mismatches} note="same key, other request" tone={total.mismatches > 0 ? "waiting" : undefined} />
+        <Tile title="Refused at a limit" value={total.refused} note="429" to={href("admission")} tone={total.refused > 0 ? "waiting" : undefined} />
+      </div>
+      <div class="columns">
+        <Card title="Runs per minute">
+          <Chart
+            data={seriesOf(stats, [(f) => f.starts, (f) => f.outcomes.succeeded, failuresOf])}
+            lines={RUN_LINES}
+            label={`Runs started, succeeded and failed per minute in the last ${title}`}
+          />
+        </Card>
+        <Card title="Repeated and refused starts per minute">
+          <Chart
+            data={seriesOf(stats, [(f) => f.replays, (f) => f.mismatches, (f) => f.refused])}
+            lines={START_LINES}
+            label={`Replays, mismatches and refusals per minute in the last ${title}`}
+          />
+        </Card>
+      </div>
+    </>
+  );
 }
 
-function ratesOf(figures: readonly Figures[]): number[][] {
-  const rates: number[][] = [[], [], [], []];
-  figures.forEach((next, i) => {
-    const old = figures[i - 1];
-    if (old === undefined) return;
-    const seconds = (next.at - old.at) / 1_000;
-    const values = [next.at / 1_000, ...(["admitted", "replays", "refused"] as const).map((name) => Math.max(0, next[name] - old[name]) / seconds)];
-    values.forEach((value, k) => rates[k]?.push(value));
-  });
-  return rates;
+function LastDay() {
+  const asked = Number(query.value.get("minutes"));
+  const [minutes, title, refreshMs] = RANGES.find(([range]) => range === asked) ?? RANGES[0] ?? [1_440, "24 hours", 30_000];
+  const { data, failure, reload } = usePolled(() => must(api.GET("/api/v1/stats", { params: { query: { minutes } } })), refreshMs, [minutes]);
+  return (
+    <section aria-label={`The last ${title}`}>
+      <div class="section-head">
+        <h2>The last {title}</h2>
+        <div class="choices" role="group" aria-label="How far back">
+          {RANGES.map(([range, name]) => (
+            <button key={range} type="button" aria-pressed={range === minutes} onClick={() => go(`${href()}?minutes=${range}`, true)}>
+              {name}
+            </button>
+          ))}
+        </div>
+        <CopyAs request={requestOf("GET", `stats?minutes=${minutes}`)} />
+      </div>
+      {failure !== null && <ProblemBox failure={failure} retry={reload} />}
+      {data === null && failure === null && <Loading />}
+      {data !== null && <History stats={data} title={title} />}
+    </section>
+  );
 }
+
+// --- what is the case now ---
 
 interface TileProps {
   title: string;
-  value: string;
+  value: string | number;
   note?: string;
   to?: string;
-  tone?: "bad" | "good" | "waiting";
+  tone?: "bad" | "good" | "waiting" | undefined;
 }
 
 function Tile({ title, value, note, to, tone }: TileProps) {
@@ -76,69 +126,77 @@ function Tile({ title, value, note, to, tone }: TileProps) {
   );
 }
 
-const PAGE = 100;
-
-async function readAll() {
-  const headers = { params: { query: { limit: PAGE } } };
-  const [about, approvals, queues, failed, ready] = await Promise.all([
-    must(api.GET("/api/v1/tenants/{tenant_id}", { params: { path: { tenant_id: tenant.value } } })).catch(() => null),
-    must(api.GET("/api/v1/approvals", { params: { query: { status: "pending", limit: PAGE } } })),
-    must(api.GET("/api/v1/queues", headers)),
-    must(api.GET("/api/v1/runs", { params: { query: { status: "failed", limit: 8 } } })),
+async function readNow() {
+  const [admission, approvals, queues, failed, ready, workflows] = await Promise.all([
+    must(api.GET("/api/v1/admission", { params: { query: { limit: 1 } } })),
+    must(api.GET("/api/v1/approvals", { params: { query: { status: "pending", order: "oldest", limit: PAGE } } })),
+    must(api.GET("/api/v1/queues", { params: { query: { without_workers: "true", limit: PAGE } } })),
+    must(api.GET("/api/v1/runs", { params: { query: { status: FAILED, limit: 8 } } })),
     must(api.GET("/readyz", {})),
+    must(api.GET("/api/v1/workflows", { params: { query: { limit: 1 } } })),
   ]);
-  return { about, approvals, queues, failed, ready };
+  return { admission, approvals, queues, failed, ready, hasWorkflows: workflows.items.length > 0 };
 }
 
-type All = Awaited<ReturnType<typeof readAll>>;
+type Now = Awaited<ReturnType<typeof readNow>>;
 
-function Tiles({ all, last }: { all: All; last: Figures | undefined }) {
-  const pending = all.approvals.items;
-  const oldest = pending.map((item) => item.requested_at).sort()[0];
-  const stuck = all.queues.items.filter((queue) => queue.ready > 0 && queue.workers === 0);
-  const limit = all.about?.max_concurrent_runs;
+const counted = (page: { items: unknown[]; next_cursor: string | null }): string => `${page.items.length}${page.next_cursor === null ? "" : "+"}`;
+
+function OldestRun({ admission }: { admission: Now["admission"] }) {
+  const oldest = admission.oldest_waiting;
+  if (oldest === null) return <Tile title="Oldest waiting run" value="none" note="no run waits for a slot" to={href("admission")} />;
+  return (
+    <Tile
+      title="Oldest waiting run"
+      value={elapsed(oldest.created_at, null, now.value)}
+      note={oldest.workflow_id}
+      to={href("runs", oldest.run_id)}
+      tone="waiting"
+    />
+  );
+}
+
+function Tiles({ all }: { all: Now }) {
+  const { admission, approvals, queues, ready } = all;
+  const oldest = approvals.items[0];
+  const limit = admission.max_concurrent_runs;
+  const names = queues.items.map((queue) => queue.queue).join(", ");
   return (
     <div class="tiles">
       <Tile
         title="Active runs"
-        value={String(all.about?.active_runs ?? 0)}
-        note={limit == null ? "no limit" : `of ${limit} slots`}
-        to={`${href("runs")}?status=running`}
+        value={admission.active_runs}
+        note={limit === null ? "no limit" : `of ${limit} slots`}
+        to={`${href("runs")}?status=pending,running,waiting,paused`}
       />
-      <Tile title="Queued runs" value={String(all.about?.queued_runs ?? 0)} to={`${href("runs")}?status=queued`} />
+      <Tile title="Queued runs" value={admission.queued_runs} note="wait for a slot" to={`${href("runs")}?status=queued`} />
+      <OldestRun admission={admission} />
       <Tile
         title="Approvals waiting"
-        value={`${pending.length}${all.approvals.next_cursor === null ? "" : "+"}`}
-        note={oldest === undefined ? "nobody waits" : `oldest for ${elapsed(oldest, null, now.value)}`}
+        value={counted(approvals)}
+        note={oldest === undefined ? "nobody waits" : `oldest for ${elapsed(oldest.requested_at, null, now.value)}`}
         to={href("approvals")}
-        {...(pending.length > 0 ? { tone: "waiting" as const } : {})}
+        tone={oldest === undefined ? undefined : "waiting"}
       />
       <Tile
         title="Queues without workers"
-        value={String(stuck.length)}
-        note={
-          stuck
-            .map((queue) => queue.queue)
-            .join(", ")
-            .slice(0, 60) || "none with jobs"
-        }
+        value={counted(queues)}
+        note={names.slice(0, 60) || "none with jobs"}
         to={href("queues")}
-        {...(stuck.length > 0 ? { tone: "bad" as const } : {})}
+        tone={names === "" ? undefined : "bad"}
       />
-      <Tile title="Starts replayed" value={String(last?.replays ?? "–")} note="same key, same answer" to={href("keys")} />
-      <Tile title="Key mismatches" value={String(last?.mismatches ?? "–")} note="same key, other request" />
-      <Tile title="Refused at a limit" value={String(last?.refused ?? "–")} note="429 since the server started" />
       <Tile
         title="Server"
-        value={all.ready.status === "ready" ? "Ready" : "Not ready"}
-        note={`store: ${all.ready.dependencies.store.status}`}
-        tone={all.ready.status === "ready" ? "good" : "bad"}
+        value={ready.status === "ready" ? "Ready" : "Not ready"}
+        note={`store: ${ready.dependencies.store.status}`}
+        to={href("server")}
+        tone={ready.status === "ready" ? "good" : "bad"}
       />
     </div>
   );
 }
 
-function Failed({ all }: { all: All }) {
+function Failed({ all }: { all: Now }) {
   if (all.failed.items.length === 0)
     return (
       <Empty title="No run has failed">
@@ -163,25 +221,21 @@ function Failed({ all }: { all: All }) {
 
 export function Overview() {
   useTitle("Overview");
-  const { data: all, failure, reload } = useLoad(readAll, []);
+  const { data: all, failure, reload } = useLoad(readNow, []);
   const refresh = useThrottled(reload, REFRESH_MS);
   useEffect(() => listen(refresh), []);
-  const figures = useFigures();
   return (
     <>
       <PageHead title="Overview" lead={`How ${tenant.value} is doing.`}>
-        <CopyAs request={requestOf("GET", `tenants/${tenant.value}`)} />
+        <CopyAs request={requestOf("GET", "admission")} />
       </PageHead>
       {failure !== null && <ProblemBox failure={failure} retry={reload} />}
       {all === null && failure === null && <Loading />}
-      {all !== null && <Tiles all={all} last={figures.at(-1)} />}
-      {figures.length > 2 && (
-        <Card title="Since you opened this page">
-          <Chart data={ratesOf(figures)} lines={LINES} label="Starts, replays and refusals per second since this page was opened" />
-        </Card>
-      )}
+      {all?.hasWorkflows === false && <FirstSteps />}
+      {all !== null && <Tiles all={all} />}
+      <LastDay />
       {all !== null && (
-        <Card title="Latest failed runs">
+        <Card title="Latest failed runs" aside={<CopyAs request={requestOf("GET", `runs?status=${FAILED}&limit=8`)} />}>
           <Failed all={all} />
         </Card>
       )}

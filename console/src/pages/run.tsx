@@ -6,14 +6,16 @@ import { followRun } from "../live/run";
 import { errorText } from "../logic/error";
 import { isOver } from "../logic/status";
 import { elapsed } from "../logic/time";
-import { href, query } from "../router";
+import { times } from "../logic/words";
+import { go, href, query } from "../router";
 import { Card, CopyAs, FullTime, Json, Loading, PageHead, ProblemBox, RunLink, Short, Status } from "../ui/bits";
 import { Gantt } from "../ui/gantt";
 import { Graph } from "../ui/graph";
 import { now, useLoad, useThrottled, useTitle, useWide } from "../ui/hooks";
 import { SignalButton } from "../ui/signal";
-import { EventList } from "./run_events";
 import { RunActions } from "./run_actions";
+import { EventList } from "./run_events";
+import { RelatedRuns } from "./run_related";
 import { StepPanel } from "./run_step";
 import { WhyCard } from "./run_why";
 
@@ -29,6 +31,14 @@ async function readRun(id: string): Promise<State> {
   const run = await must(api.GET("/api/v1/runs/{run_id}", { params: { path: { run_id: id } } }));
   const why = isOver(run.status) ? null : await must(api.GET("/api/v1/runs/{run_id}/why", { params: { path: { run_id: id } } }));
   return { run, why };
+}
+
+/** The members of a run that only reading it tells. */
+function comesFrom(run: Run | undefined): Pick<Run, "parent" | "started_by_key"> {
+  return {
+    ...(run?.parent === undefined ? {} : { parent: run.parent }),
+    ...(run?.started_by_key === undefined ? {} : { started_by_key: run.started_by_key }),
+  };
 }
 
 /** The run and its events. Each batch of events makes the run be read again, at most once per REFRESH_MS. */
@@ -64,14 +74,25 @@ function useRun(id: string) {
       }),
     [id, opened],
   );
-  /** After an action: its answer is the run as it now is. A run that goes on has a stream again. */
+  /** After an action: its answer is the run as it now is, without where it came from. A run that goes on has a stream again. */
   const put = (run: Run): void => {
     if (over.current && !isOver(run.status)) setOpened((n) => n + 1);
     over.current = isOver(run.status);
-    setState((old) => ({ run, why: isOver(run.status) ? null : (old?.why ?? null) }));
+    setState((old) => ({ run: { ...comesFrom(old?.run), ...run }, why: isOver(run.status) ? null : (old?.why ?? null) }));
     refresh();
   };
   return { state, events, failure, put, read };
+}
+
+/** What came after the first request with the key. */
+function KeyNote({ of }: { of: NonNullable<Run["started_by_key"]> }) {
+  const replays = of.replays === 0 ? "never repeated" : `repeated ${times(of.replays)}, answered with this run`;
+  return (
+    <span class="faint">
+      {replays}
+      {of.mismatches > 0 && <span class="fault">, {times(of.mismatches)} used for something else and refused</span>}
+    </span>
+  );
 }
 
 function Facts({ run }: { run: Run }) {
@@ -94,6 +115,22 @@ function Facts({ run }: { run: Run }) {
         <dt>Took</dt>
         <dd>{elapsed(run.started_at, run.finished_at, now.value) || "not started"}</dd>
       </div>
+      {run.parent !== undefined && (
+        <div>
+          <dt>Child of</dt>
+          <dd>
+            <RunLink id={run.parent.run_id} /> step {run.parent.step}
+          </dd>
+        </div>
+      )}
+      {run.started_by_key !== undefined && (
+        <div>
+          <dt>Started by key</dt>
+          <dd>
+            <a href={`${href("keys")}?key=${encodeURIComponent(run.started_by_key.key)}`}>{run.started_by_key.key}</a> <KeyNote of={run.started_by_key} />
+          </dd>
+        </div>
+      )}
       {run.rerun_of !== undefined && (
         <div>
           <dt>Rerun of</dt>
@@ -141,7 +178,7 @@ export function RunPage({ id }: { id: string }) {
   const run = state?.run ?? null;
   const shapes = useShapes(run);
   const wide = useWide(900);
-  const [selected, setSelected] = useState<string | null>(query.value.get("step"));
+  const selected = query.value.get("step");
   const states = useMemo(() => new Map<string, Step>((run?.steps ?? []).map((step) => [step.name, step])), [run]);
   useTitle(run === null ? "Run" : `${run.workflow_id} ${run.status}`);
   if (run === null) return failure === null ? <Loading /> : <ProblemBox failure={failure} retry={read} />;
@@ -190,11 +227,12 @@ export function RunPage({ id }: { id: string }) {
             states={states}
             direction={wide ? "LR" : "TB"}
             selected={selected}
-            onSelect={(name) => setSelected((old) => (old === name ? null : name))}
+            onSelect={(name) => go(href("runs", id) + (selected === name ? "" : `?step=${encodeURIComponent(name)}`), true)}
           />
         )}
         {step !== undefined && <StepPanel key={step.name} run={run} step={step} definition={definition} />}
       </Card>
+      <RelatedRuns run={run} />
       <Card title="Timeline">
         <Gantt events={events} begin={run.started_at ?? run.created_at} end={run.finished_at} />
       </Card>

@@ -1,19 +1,23 @@
 // All runs, newest first, live. Reads a page at a time as one scrolls, so a million runs are no different from ten.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, curlOf, Failure, must, requestOf, tenant } from "../api/client";
-import type { RunStatus, RunSummary } from "../api/types";
+import type { RunSummary } from "../api/types";
 import { listen } from "../live/tenant";
+import { errorText } from "../logic/error";
 import { applyEvents, filterOf, mergeFirstPage, queryOf, type Filter } from "../logic/run_list";
 import { RUN_STATUSES, worded } from "../logic/status";
 import { elapsed } from "../logic/time";
 import { go, href, query } from "../router";
 import { Command, CopyAs, Empty, Loading, PageHead, ProblemBox, Short, Status, Time } from "../ui/bits";
 import { now, useThrottled, useTitle, useWide } from "../ui/hooks";
+import { TextFilter } from "../ui/text_filter";
 import { VirtualList } from "../ui/virtual";
 import { BulkButton, Views } from "./runs_tools";
 
 const PAGE = 100;
 const REFRESH_MS = 300;
+const SEARCH_REFRESH_MS = 3_000; // a search looks at many runs
+const EMPTY_PAGES_MAX = 20; // then the search goes on when it is told to
 
 interface List {
   runs: RunSummary[];
@@ -23,6 +27,7 @@ interface List {
 /** Without what is not asked for. */
 function askedOf(filter: Filter) {
   return {
+    ...(filter.q === undefined ? {} : { q: filter.q }),
     ...(filter.status === undefined ? {} : { status: filter.status }),
     ...(filter.workflow_id === undefined ? {} : { workflow_id: filter.workflow_id }),
     ...(filter.label === undefined ? {} : { label: filter.label }),
@@ -44,6 +49,7 @@ async function readPage(filter: Filter, cursor: string | null): Promise<List> {
 function useRuns(filter: Filter) {
   const [list, setList] = useState<List | null>(null);
   const [failure, setFailure] = useState<Failure | null>(null);
+  const [searching, setSearching] = useState(false);
   const reading = useRef(false);
   const turn = useRef(0); // of the filter: what was asked for another one is dropped
   const read = async (cursor: string | null): Promise<List | null> => {
@@ -58,16 +64,20 @@ function useRuns(filter: Filter) {
       return null;
     }
   };
-  /** The server looks at 20,000 runs for one page: a filter that rarely fits gets empty ones, which are passed over. */
+  /** The server looks at a bounded number of runs for one page: a filter that rarely fits gets empty ones, which are passed over. */
   const readOn = async (cursor: string | null): Promise<void> => {
-    for (let at = cursor; ;) {
+    const mine = turn.current;
+    setSearching(true);
+    let at = cursor;
+    for (let pages = 0; pages < EMPTY_PAGES_MAX; pages++) {
       const page = await read(at);
-      if (page === null) return;
+      if (page === null) break;
       const isFirst = at === null;
       setList((old) => ({ runs: mergeFirstPage(isFirst ? [] : (old?.runs ?? []), page.runs), cursor: page.cursor }));
-      if (page.runs.length > 0 || page.cursor === null) return;
+      if (page.runs.length > 0 || page.cursor === null) break;
       at = page.cursor;
     }
+    if (mine === turn.current) setSearching(false);
   };
   /** From the newest on; what is shown stays until that is read. */
   const start = (): void => {
@@ -75,9 +85,12 @@ function useRuns(filter: Filter) {
     reading.current = false;
     void readOn(null);
   };
-  const refresh = useThrottled(() => {
-    void read(null).then((page) => page !== null && setList((old) => (old === null ? page : { ...old, runs: mergeFirstPage(old.runs, page.runs) })));
-  }, REFRESH_MS);
+  const refresh = useThrottled(
+    () => {
+      void read(null).then((page) => page !== null && setList((old) => (old === null ? page : { ...old, runs: mergeFirstPage(old.runs, page.runs) })));
+    },
+    filter.q === undefined ? REFRESH_MS : SEARCH_REFRESH_MS,
+  );
   const more = (): void => {
     const cursor = list?.cursor ?? null;
     if (cursor === null || reading.current) return;
@@ -92,7 +105,7 @@ function useRuns(filter: Filter) {
     return () => {
       turn.current++;
     };
-  }, [filter.status, filter.workflow_id, filter.label]);
+  }, [filter.q, filter.status, filter.workflow_id, filter.label]);
   useEffect(
     () =>
       listen((events) => {
@@ -102,18 +115,29 @@ function useRuns(filter: Filter) {
       }),
     [],
   );
-  return { list, failure, more, reload: start };
+  return { list, failure, searching, more, reload: start };
 }
 
 function Filters({ filter }: { filter: Filter }) {
   const put = (change: Partial<Filter>): void => go(href("runs") + queryOf({ ...filter, ...change }), true);
-  const text = (e: Event): string | undefined => (e.currentTarget as HTMLInputElement).value.trim() || undefined;
   return (
     <form class="filters" onSubmit={(e) => e.preventDefault()}>
+      <label class="search">
+        Search
+        <TextFilter
+          data-filter
+          type="search"
+          value={filter.q ?? ""}
+          maxLength={200}
+          placeholder="id, idempotency key, label or error"
+          enter={(text) => put({ q: text || undefined })}
+        />
+      </label>
       <label>
         Status
-        <select data-filter value={filter.status ?? ""} onChange={(e) => put({ status: (e.currentTarget.value || undefined) as RunStatus | undefined })}>
+        <select value={filter.status ?? ""} onChange={(e) => put({ status: e.currentTarget.value || undefined })}>
           <option value="">All</option>
+          {filter.status?.includes(",") === true && <option value={filter.status}>{filter.status.split(",").map(worded).join(", ")}</option>}
           {RUN_STATUSES.map((status) => (
             <option key={status} value={status}>
               {worded(status)}
@@ -123,15 +147,11 @@ function Filters({ filter }: { filter: Filter }) {
       </label>
       <label>
         Workflow
-        <input value={filter.workflow_id ?? ""} placeholder="any" spellcheck={false} onChange={(e) => put({ workflow_id: text(e) })} />
+        <TextFilter value={filter.workflow_id ?? ""} placeholder="any" enter={(text) => put({ workflow_id: text || undefined })} />
       </label>
       <label>
         Label
-        <input value={filter.label ?? ""} placeholder="name:value" spellcheck={false} onChange={(e) => put({ label: text(e) })} />
-      </label>
-      <label>
-        Run id
-        <input placeholder="open a run" spellcheck={false} onChange={(e) => text(e) !== undefined && go(href("runs", text(e) ?? ""))} />
+        <TextFilter value={filter.label ?? ""} placeholder="name:value" enter={(text) => put({ label: text || undefined })} />
       </label>
     </form>
   );
@@ -139,6 +159,7 @@ function Filters({ filter }: { filter: Filter }) {
 
 function Row({ run }: { run: RunSummary }) {
   const labels = Object.entries(run.labels);
+  const error = errorText(run.error);
   return (
     <>
       <span role="cell" class="c-status">
@@ -158,6 +179,9 @@ function Row({ run }: { run: RunSummary }) {
             {name}:{value}
           </span>
         ))}
+        <span class="error-text" title={error}>
+          {error}
+        </span>
       </span>
       <span role="cell" class="c-created">
         <Time at={run.created_at} />
@@ -172,8 +196,8 @@ function Row({ run }: { run: RunSummary }) {
 const Head = () => (
   <div role="rowgroup">
     <div role="row" class="virtual-head">
-      {["Status", "Run", "Workflow", "Labels", "Created", "Took"].map((name) => (
-        <span role="columnheader" class={`c-${name.toLowerCase()}`} key={name}>
+      {["Status", "Run", "Workflow", "Labels and error", "Created", "Took"].map((name) => (
+        <span role="columnheader" key={name}>
           {name}
         </span>
       ))}
@@ -201,10 +225,22 @@ function NoRuns({ filtered }: { filtered: boolean }) {
   );
 }
 
+function Older({ searching, more }: { searching: boolean; more: () => void }) {
+  if (searching) return <p role="status">Searching older runs…</p>;
+  return (
+    <Empty title="No newer run fits">
+      <p>There are older runs that have not been looked at.</p>
+      <button type="button" onClick={more}>
+        Search older runs
+      </button>
+    </Empty>
+  );
+}
+
 export function Runs() {
   useTitle("Runs");
   const filter = filterOf(query.value);
-  const { list, failure, more, reload } = useRuns(filter);
+  const { list, failure, searching, more, reload } = useRuns(filter);
   const wide = useWide(760);
   const filtered = queryOf(filter) !== "";
   const count = list?.runs.length ?? 0;
@@ -224,7 +260,7 @@ export function Runs() {
       <Filters filter={filter} />
       {failure !== null && <ProblemBox failure={failure} retry={reload} />}
       {list === null && failure === null && <Loading />}
-      {list !== null && count === 0 && (list.cursor === null ? <NoRuns filtered={filtered} /> : <p role="status">Searching older runs…</p>)}
+      {list !== null && count === 0 && (list.cursor === null ? <NoRuns filtered={filtered} /> : <Older searching={searching} more={more} />)}
       {count > 0 && (
         <VirtualList
           items={list?.runs ?? []}

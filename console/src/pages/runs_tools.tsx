@@ -1,8 +1,9 @@
 // What can be done with a filtered list of runs: keep it as a view, or act on all of its runs after a dry run.
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { api, Failure, must, newKey, requestOf, tenant } from "../api/client";
 import { may } from "../api/session";
 import type { BulkRequest, BulkResult } from "../api/types";
+import { listen } from "../live/tenant";
 import { queryOf, type Filter } from "../logic/run_list";
 import { dropView, readViews, saveView } from "../logic/views";
 import { plural } from "../logic/words";
@@ -10,20 +11,32 @@ import { href } from "../router";
 import { AskButton } from "../ui/ask";
 import { CopyAs, ProblemBox } from "../ui/bits";
 import { Dialog } from "../ui/dialog";
+import { useLoad, useThrottled } from "../ui/hooks";
 
 // --- saved views ---
 
 const FIXED: ReadonlyArray<readonly [name: string, filter: Filter]> = [
   ["All", {}],
-  ["Running", { status: "running" }],
-  ["Waiting", { status: "waiting" }],
+  ["Active", { status: "pending,running,waiting,paused" }],
   ["Queued", { status: "queued" }],
-  ["Failed", { status: "failed" }],
+  ["Failed", { status: "failed,timed_out,denied" }],
+  ["Succeeded", { status: "succeeded" }],
 ];
+
+const COUNT_REFRESH_MS = 2_000;
+
+/** How many runs the views of active and queued runs have. */
+function useCounts(): Record<string, number> {
+  const { data, reload } = useLoad(() => must(api.GET("/api/v1/admission", { params: { query: { limit: 1 } } })), []);
+  const refresh = useThrottled(reload, COUNT_REFRESH_MS);
+  useEffect(() => listen(refresh), []);
+  return data === null ? {} : { Active: data.active_runs, Queued: data.queued_runs };
+}
 
 export function Views({ filter }: { filter: Filter }) {
   const [views, setViews] = useState(() => readViews(localStorage, tenant.value));
   const [name, setName] = useState("");
+  const counts = useCounts();
   const here = queryOf(filter);
   const all = [...FIXED.map(([title, fixed]) => ({ name: title, query: queryOf(fixed) })), ...views];
   const isNew = here !== "" && !all.some((view) => view.query === here);
@@ -32,7 +45,7 @@ export function Views({ filter }: { filter: Filter }) {
     <div class="choices" role="group" aria-label="Views">
       {all.map((view) => (
         <a key={`${view.name} ${view.query}`} class="choice" href={href("runs") + view.query} aria-current={view.query === here ? "true" : undefined}>
-          {view.name}
+          {view.name} {(counts[view.name] ?? 0) > 0 && <span class="count">{counts[view.name]?.toLocaleString("en")}</span>}
         </a>
       ))}
       {isNew && (
@@ -119,7 +132,7 @@ function Told({ result }: { result: BulkResult }) {
 }
 
 function BulkDialog({ filter, onClose }: { filter: Filter; onClose: () => void }) {
-  const [action, setAction] = useState<BulkAction>(filter.status === "failed" ? "retry" : "cancel");
+  const [action, setAction] = useState<BulkAction>(filter.status?.startsWith("failed") === true ? "retry" : "cancel");
   const [dry, setDry] = useState<BulkResult | null>(null);
   const [done, setDone] = useState<BulkResult | null>(null);
   const [failure, setFailure] = useState<Failure | null>(null);
@@ -175,7 +188,7 @@ function BulkDialog({ filter, onClose }: { filter: Filter; onClose: () => void }
         <button type="button" onClick={onClose}>
           Close
         </button>
-        <CopyAs request={requestOf("POST", "runs:bulk", body(true))} />
+        <CopyAs request={requestOf("POST", "runs:bulk", body(dry === null))} />
       </div>
     </Dialog>
   );
@@ -184,9 +197,10 @@ function BulkDialog({ filter, onClose }: { filter: Filter; onClose: () => void }
 export function BulkButton({ filter, onDone }: { filter: Filter; onDone: () => void }) {
   const [asked, setAsked] = useState(false);
   if (!may("run")) return null;
+  const searches = filter.q !== undefined;
   return (
     <>
-      <button type="button" onClick={() => setAsked(true)}>
+      <button type="button" disabled={searches} title={searches ? "Not for a search: filter by status, workflow or label" : ""} onClick={() => setAsked(true)}>
         Act on many…
       </button>
       {asked && (

@@ -2,10 +2,11 @@
 import { useState } from "preact/hooks";
 import { api, Failure, must, requestOf } from "../api/client";
 import { may } from "../api/session";
-import type { DoctorReport } from "../api/types";
+import type { DoctorReport, ParkedMessage } from "../api/types";
 import { duration } from "../logic/time";
 import { plural } from "../logic/words";
-import { Card, CopyAs, Facts, Json, Loading, PageHead, ProblemBox } from "../ui/bits";
+import { AskButton } from "../ui/ask";
+import { Card, CopyAs, Facts, Json, Loading, PageHead, ProblemBox, Time } from "../ui/bits";
 import { usePolled, useTitle } from "../ui/hooks";
 import { Table } from "../ui/table";
 
@@ -70,6 +71,44 @@ function Doctor() {
   );
 }
 
+/** Messages that the bus has refused too often. */
+function Parked({ messages, onDone }: { messages: readonly ParkedMessage[]; onDone: () => void }) {
+  return (
+    <Table
+      label="Parked messages"
+      items={messages}
+      keyOf={(m) => m.message_id}
+      columns={[
+        { title: "Message", cell: (m) => <strong>{m.type}</strong> },
+        { title: "Tenant", cell: (m) => m.tenant },
+        { title: "Reason", cell: (m) => <span class="error-text">{m.reason}</span> },
+        { title: "Attempts", cell: (m) => m.attempts, numeric: true },
+        { title: "Parked", cell: (m) => <Time at={m.parked_at} /> },
+        {
+          title: "Actions",
+          cell: (m) => (
+            <AskButton
+              label="Send again"
+              needs="rule_server"
+              small
+              title="Send this message again?"
+              verb="Send again"
+              request={requestOf("POST", `outbox/${encodeURIComponent(m.message_id)}/retry`, {})}
+              run={(key) => retryParked(m.message_id, key).then(() => "The message will be sent under the same id")}
+              onDone={onDone}
+            >
+              <p>It keeps its id, so that receivers which have it already can tell.</p>
+            </AskButton>
+          ),
+        },
+      ]}
+    />
+  );
+}
+
+const retryParked = (id: string, key: string): Promise<unknown> =>
+  must(api.POST("/api/v1/outbox/{message_id}/retry", { params: { path: { message_id: id }, header: { "Idempotency-Key": key } }, body: {} }));
+
 export function ServerPage() {
   useTitle("Server");
   const { data, failure, reload } = usePolled(readAll, REFRESH_MS);
@@ -97,6 +136,7 @@ export function ServerPage() {
             {plural(data.outbox.depth, "message")} to be published, the oldest for {duration(data.outbox.lag_ms)}. {plural(data.outbox.items.length, "message")}{" "}
             parked.
           </p>
+          {data.outbox.items.length > 0 && <Parked messages={data.outbox.items} onDone={reload} />}
         </Card>
       )}
       {may("rule_server") && <Doctor />}

@@ -10,6 +10,18 @@ export interface Line {
 
 const HEIGHT = 180;
 
+const two = (n: number): string => String(n).padStart(2, "0");
+
+/** "18:00", and at midnight the date: "11-16". */
+function clock(seconds: number): string {
+  const time = new Date(seconds * 1_000);
+  const text = `${two(time.getHours())}:${two(time.getMinutes())}`;
+  return text === "00:00" ? `${two(time.getMonth() + 1)}-${two(time.getDate())}` : text;
+}
+
+/** At most two decimals; null: the pointer is elsewhere. */
+const figure = (value: number | null): string => (value === null ? "–" : String(Math.round(value * 100) / 100));
+
 function optionsFor(box: HTMLElement, lines: readonly Line[]): uPlot.Options {
   const style = getComputedStyle(box);
   const color = (name: string): string => style.getPropertyValue(name).trim();
@@ -18,8 +30,20 @@ function optionsFor(box: HTMLElement, lines: readonly Line[]): uPlot.Options {
     width: box.clientWidth,
     height: HEIGHT,
     cursor: { y: false },
-    axes: [axis, { ...axis, size: 44 }],
-    series: [{}, ...lines.map((line) => ({ label: line.label, stroke: color(line.color), width: 2, points: { show: false } }))],
+    axes: [
+      { ...axis, values: (_plot, at) => at.map(clock) },
+      { ...axis, size: 44 },
+    ],
+    series: [
+      { label: "at", value: (_plot, at: number | null) => (at === null ? "–" : clock(at)) },
+      ...lines.map((line) => ({
+        label: line.label,
+        stroke: color(line.color),
+        width: 2,
+        points: { show: false },
+        value: (_plot: uPlot, value: number | null) => figure(value),
+      })),
+    ],
   };
 }
 

@@ -15,6 +15,7 @@ const DRAWN = {
   audit: "M6 3h9l4 4v14H6z M9 10h6 M9 14h6 M9 18h3",
   tenants: "M4 21V8l6-4v17 M10 9l10 3v9 M2 21h20 M14 15h2 M14 18h2",
   access: "M15 9a5 5 0 1 0-4.6 5L12 16h2v2h2v2h4v-3l-5.4-5.4A5 5 0 0 0 15 9z M9.5 8.5h.01",
+  cluster: "M9 3h6v5H9z M3 16h6v5H3z M15 16h6v5h-6z M12 8v4 M6 16v-4h12v4",
   server: "M4 4h16v7H4z M4 13h16v7H4z M8 7.5h.01 M8 16.5h.01",
   menu: "M4 6h16 M4 12h16 M4 18h16",
   close: "M6 6l12 12 M18 6L6 18",

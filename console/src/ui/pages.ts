@@ -46,6 +46,7 @@ export const GROUPS: ReadonlyArray<readonly [name: string, pages: readonly PageL
       { path: "audit", title: "Audit", icon: "audit", key: "u", needs: "admin" },
       { path: "tenants", title: "Tenants", icon: "tenants", key: "t", needs: "rule_server" },
       { path: "access", title: "API keys", icon: "access", key: "k", needs: "admin" },
+      { path: "cluster", title: "Cluster", icon: "cluster", key: "c", needs: "rule_server" },
       { path: "server", title: "Server", icon: "server", key: "v" },
     ],
   ],
