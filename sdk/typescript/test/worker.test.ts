@@ -1,7 +1,7 @@
 /** The shared fixtures for workers, durable functions and entity handlers. */
 
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
+import { describe, mock, test } from "node:test";
 import {
   Client,
   TaskError,
@@ -142,6 +142,24 @@ describe("a worker", () => {
       assert.deepEqual(observer.seen.toSorted(byTime), expected.toSorted(byTime));
     });
   }
+
+  test("writes a TaskError in one line, and any other error with its stack", () => {
+    const worker = new Worker(new Client({ url: "http://127.0.0.1:7295" }), { queues: ["q"] });
+    const job = { job_id: "j1", handler: "cards.charge" } as ClaimedJob;
+    const written = mock.method(console, "error", () => undefined);
+    const unexpected = new TypeError("x is undefined");
+    worker.handlerFailed(new TaskError("CARD_DECLINED", "no funds"), job);
+    worker.handlerFailed(unexpected, job);
+    mock.restoreAll();
+    const who = "pawl worker: cards.charge (job j1):";
+    assert.deepEqual(
+      written.mock.calls.map((call) => call.arguments as unknown[]),
+      [
+        [who, "CARD_DECLINED: no funds"],
+        [who, unexpected],
+      ],
+    );
+  });
 
   async function send(script: Script, input: unknown, init: RequestInit = {}): Promise<Response> {
     const url = new URL(String(input));

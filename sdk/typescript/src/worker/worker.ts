@@ -421,6 +421,8 @@ function noHandler(handler: string): Handler {
   };
 }
 
+/** A TaskError is one line: its handler chose to fail, so where it was thrown helps nobody. */
 function complain(error: unknown, job?: ClaimedJob): void {
-  console.error(job === undefined ? "pawl worker:" : `pawl worker: ${job.handler} (job ${job.job_id}):`, error);
+  const said = error instanceof TaskError ? `${error.code}: ${error.message}` : error;
+  console.error(job === undefined ? "pawl worker:" : `pawl worker: ${job.handler} (job ${job.job_id}):`, said);
 }
