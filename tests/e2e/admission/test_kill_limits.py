@@ -16,7 +16,7 @@ from recount import Snapshot, assert_recounted
 
 pytestmark = pytest.mark.slow
 
-KILLS = int(os.environ.get("PAWL_KILLS", "60"))
+KILLS = int(os.environ.get("PAWL_KILLS", "30"))
 TENANTS = ["t-0", "t-1", "t-2"]
 POLICIES = ["reject", "queue", "cancel_oldest", "coalesce"]
 TASK = {"name": "work", "type": "task", "handler": "noop"}

@@ -524,7 +524,7 @@ def test_kills_of_server_and_workers_in_turn_double_no_effect_and_lose_none(gate
 
     PAWL_RUNS=5000 makes it a soak, PAWL_SEED repeats the choices of one that failed."""
     seed = int(os.environ.get("PAWL_SEED", random.SystemRandom().randrange(1 << 32)))
-    count = int(os.environ.get("PAWL_RUNS", "500"))
+    count = int(os.environ.get("PAWL_RUNS", "250"))
     print(f"PAWL_SEED={seed} PAWL_RUNS={count}")
     rng = random.Random(seed)
     script = gates.script('read -r input; echo "$PAWL_RUN_ID $PAWL_HANDLER ${PAWL_ITEM:-x} $PAWL_IDEMPOTENCY_KEY" >> ledger; '

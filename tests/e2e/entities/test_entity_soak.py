@@ -21,7 +21,7 @@ from inspect_store import assert_healthy, doctor_on_file, rows
 
 pytestmark = pytest.mark.slow
 
-SIGNALS = int(os.environ.get("PAWL_SIGNALS", "20000"))
+SIGNALS = int(os.environ.get("PAWL_SIGNALS", "8000"))
 ENTITIES = min(1000, max(1, SIGNALS // 100))  # fewer in a short run, so that each still has several generations
 KILLS = 5 + SIGNALS // 20_000
 CLIENTS, CLIENT_PROCESSES = 32, 4
