@@ -1,6 +1,7 @@
 """A small file system for the store, which can be filled and freed while the server uses it.
 
 It is an ext4 image on a loop device. Where mounting is not allowed, the fault library (fault/preload.c) plays the full disk."""
+import errno
 import os
 import pathlib
 import subprocess
@@ -26,9 +27,17 @@ class MountedDisk:
         return subprocess.run(["mount", "-o", "loop", self.image, self.path], capture_output=True).returncode == 0
 
     def fill(self):
+        """The server goes on writing: if it took what was free before the ballast did, the ballast tries again and leaves more."""
         with open(self.ballast, "wb") as f:
-            free = os.statvfs(self.path)
-            os.posix_fallocate(f.fileno(), 0, max(1, free.f_bavail * free.f_frsize - LEFT))
+            for left in range(LEFT, 10 * LEFT, LEFT):
+                free = os.statvfs(self.path)
+                try:
+                    return os.posix_fallocate(f.fileno(), 0, max(1, free.f_bavail * free.f_frsize - left))
+                except OSError as e:
+                    if e.errno != errno.ENOSPC:
+                        raise
+                    f.truncate(0)
+        raise AssertionError("the ballast finds no room")
 
     def free(self):
         self.ballast.unlink(missing_ok=True)
