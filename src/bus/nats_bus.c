@@ -40,7 +40,7 @@ struct nats_bus {
     natsOptions *options;
     bool jobs;
 
-    /* For the thread that publishes; `conn` is set under the lock. */
+    /* For the thread that publishes. */
     natsConnection *conn;
     natsSubscription *acks;
     natsInbox *inbox;
@@ -79,17 +79,6 @@ static void get_state(struct bus *bus, struct bus_state *ret)
     pthread_mutex_unlock(&b->lock);
 }
 
-/* Called on a thread of the library. */
-static void on_closed(natsConnection *conn, void *ctx)
-{
-    struct nats_bus *b = ctx;
-    pthread_mutex_lock(&b->lock);
-    bool current = conn == b->conn;
-    pthread_mutex_unlock(&b->lock);
-    if (current)
-        set_state(b, false, "not connected: the connection was lost");
-}
-
 /* Called on a thread of the library for errors such as a subject that is not permitted. */
 static void on_error(natsConnection *conn, natsSubscription *sub, natsStatus status, void *ctx)
 {
@@ -103,13 +92,10 @@ static void on_error(natsConnection *conn, natsSubscription *sub, natsStatus sta
 
 static void disconnect(struct nats_bus *b)
 {
-    natsConnection *conn = b->conn;
-    pthread_mutex_lock(&b->lock);
-    b->conn = NULL;
-    pthread_mutex_unlock(&b->lock);
     natsSubscription_Destroy(b->acks);
     natsInbox_Destroy(b->inbox);
-    natsConnection_Destroy(conn);
+    natsConnection_Destroy(b->conn);
+    b->conn = NULL;
     b->acks = NULL;
     b->inbox = NULL;
     b->checked = false;
@@ -127,11 +113,7 @@ static natsStatus subscribe_to_acks(struct nats_bus *b)
 
 static bool make_connection(struct nats_bus *b)
 {
-    natsConnection *conn = NULL;
-    natsStatus s = natsConnection_Connect(&conn, b->options);
-    pthread_mutex_lock(&b->lock);
-    b->conn = conn;
-    pthread_mutex_unlock(&b->lock);
+    natsStatus s = natsConnection_Connect(&b->conn, b->options);
     if (s == NATS_OK)
         s = subscribe_to_acks(b);
     if (s == NATS_OK)
@@ -235,8 +217,10 @@ static bool be_connected(struct bus *bus)
     struct nats_bus *b = of(bus);
     if (atomic_load(&b->interrupted))
         return false;
-    if (b->conn != NULL && natsConnection_IsClosed(b->conn))
+    if (b->conn != NULL && natsConnection_IsClosed(b->conn)) {
         disconnect(b);
+        set_state(b, false, "not connected: the connection was lost");
+    }
     if (b->conn == NULL && !make_connection(b))
         return false;
     if (!b->checked && !check_streams(b)) {
@@ -365,6 +349,27 @@ static void publish(struct bus *bus, struct bus_message *messages, size_t count)
 
 /* --- life --- */
 
+/* The library belongs to the process, and closing it waits until no connection is left: only the
+ * last bus may do so, or one shard would wait for the others. */
+static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
+static size_t library_users;
+
+static void open_library(void)
+{
+    pthread_mutex_lock(&library_lock); /* waits until the last one before has closed it */
+    library_users++;
+    pthread_mutex_unlock(&library_lock);
+}
+
+static void close_library(void)
+{
+    pthread_mutex_lock(&library_lock);
+    assert(library_users > 0);
+    if (--library_users == 0)
+        nats_CloseAndWait(0);
+    pthread_mutex_unlock(&library_lock);
+}
+
 static void interrupt(struct bus *bus)
 {
     atomic_store(&of(bus)->interrupted, true);
@@ -375,7 +380,7 @@ static void bus_free(struct bus *bus)
     struct nats_bus *b = of(bus);
     disconnect(b);
     natsOptions_Destroy(b->options);
-    nats_CloseAndWait(0); /* its threads may still call back */
+    close_library();
     pthread_mutex_destroy(&b->lock);
     free(b);
 }
@@ -435,9 +440,7 @@ static natsStatus set_options(struct nats_bus *b, const struct nats_bus_config *
     if (s == NATS_OK)
         s = natsOptions_SetSendAsap(b->options, true);
     if (s == NATS_OK)
-        s = natsOptions_SetClosedCB(b->options, on_closed, b);
-    if (s == NATS_OK)
-        s = natsOptions_SetErrorHandler(b->options, on_error, b);
+        s = natsOptions_SetErrorHandler(b->options, on_error, NULL);
     if (s == NATS_OK && (list->secure || config->ca != NULL))
         s = natsOptions_SetSecure(b->options, true);
     return s;
@@ -475,6 +478,7 @@ enum err nats_bus_new(const struct nats_bus_config *config, struct problem *p, s
     b->jobs = config->jobs;
     b->state = (struct bus_state){false, "not connected yet"};
     pthread_mutex_init(&b->lock, NULL);
+    open_library();
     natsStatus s = set_options(b, config, list);
     if (s != NATS_OK)
         e = problem_set(p, ERR_FIELD_INVALID, "Cannot use the bus: %s", natsStatus_GetText(s));

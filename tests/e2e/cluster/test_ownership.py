@@ -12,6 +12,7 @@ import pytest
 
 from cli import pawl
 from harness import ROOT, Server, server, wait_until
+from nats import nats_server
 
 sys.path.append(str(ROOT / "tests/tools"))
 import with_postgres  # noqa: E402
@@ -30,12 +31,12 @@ class Nodes:
     """Nodes of one cluster, by name."""
 
     def __init__(self, store, folder):
-        self.store, self.folder, self.by_name = store, folder, {}
+        self.store, self.folder, self.flags, self.by_name = store, folder, [], {}
 
     def start(self, *names):
         for name in names:
             (self.folder / name).mkdir(exist_ok=True)
-            node = self.by_name.get(name) or Server(self.folder / name, "--node", name, store=self.store)
+            node = self.by_name.get(name) or Server(self.folder / name, "--node", name, *self.flags, store=self.store)
             self.by_name[name] = node.start()
 
     def running(self):
@@ -115,6 +116,16 @@ def test_shards_are_shared_when_nodes_come_and_handed_over_when_they_stop(nodes)
     assert {t: nodes.begin(t, "k").json["run_id"] for t in tenants} == runs
     ready = nodes.by_name["n2"].client().get("/readyz").json
     assert ready["node"] == "n2" and {s["owner"] for s in ready["shards"]} == {"n2", "n3"}
+
+
+def test_shards_move_between_nodes_that_publish_to_a_bus(nodes):
+    with nats_server() as nats:
+        nodes.flags = ["--bus", nats.url]
+        nodes.start("n1", "n2")
+        nodes.settle("n1", "n2")
+        assert nodes.by_name["n2"].stop() == 0
+        nodes.settle("n1")
+        assert nodes.by_name["n1"].stop() == 0
 
 
 def test_the_shards_of_a_node_that_was_killed_are_served_again_and_nothing_is_lost(nodes):
