@@ -32,6 +32,17 @@ static enum cli_exit run_cluster_init(struct session *s)
         options_text(&s->opt, "store"), options_number(&s->opt, "shards", CLUSTER_SHARDS_DEFAULT));
 }
 
+static enum cli_exit run_cluster_place(struct session *s)
+{
+    int64_t shard = -1;
+    if (!str_to_i64(str_of(s->args[0]), &shard) || shard < 0 || shard >= CLUSTER_SHARDS_MAX) {
+        fprintf(stderr, "pawl: SHARD must be a number from 0 to %d\n", CLUSTER_SHARDS_MAX - 1);
+        return CLI_USAGE;
+    }
+    return (enum cli_exit)serve_cluster_place(options_text(&s->opt, "store"), shard,
+                                              options_text(&s->opt, "at"));
+}
+
 static enum cli_exit run_cluster_drain(struct session *s)
 {
     return (enum cli_exit)serve_cluster_drain(options_text(&s->opt, "store"), s->args[0],
@@ -55,6 +66,14 @@ static const struct option INIT_OPTIONS[] = {
      .fallback = "16"},
     {.name = NULL},
 };
+static const struct option PLACE_OPTIONS[] = {
+    STORE_OPTION,
+    {.name = "at",
+     .value = "postgres://…",
+     .help = "The database that gets the shard's tables; every node must reach it",
+     .required = true},
+    {.name = NULL},
+};
 static const struct option DRAIN_OPTIONS[] = {
     STORE_OPTION,
     {.name = "undo", .kind = OPTION_SWITCH, .help = "Let the node take shards again"},
@@ -69,6 +88,14 @@ static const struct verb CLUSTER[] = {
      .options = INIT_OPTIONS,
      .local = true,
      .run = run_cluster_init},
+    {.name = "place",
+     .arguments = "SHARD",
+     .about = "Keep the tables of a shard in another PostgreSQL database",
+     .notes = "After `pawl cluster init` and before the first node starts: a shard that has tables "
+              "stays where it is, and so does shard 0.\n",
+     .options = PLACE_OPTIONS,
+     .local = true,
+     .run = run_cluster_place},
     {.name = "drain",
      .arguments = "NODE",
      .about = "Let a node hand its shards to the others and take none, until --undo",

@@ -16,9 +16,10 @@ struct api_cluster_node {
 };
 
 struct api_cluster_shard {
-    struct str owner;  /* ptr NULL: nobody */
-    const char *state; /* serving, opening, leaving or free */
-    int64_t epoch;     /* -1: it has none */
+    struct str owner;    /* ptr NULL: nobody */
+    const char *state;   /* serving, opening, leaving or free */
+    int64_t epoch;       /* -1: it has none */
+    struct str database; /* that has its tables, without credentials; ptr NULL: the directory's */
 };
 
 struct api_node {

@@ -348,6 +348,8 @@ enum {
     CLUSTER_SHARDS_MAX = 256,             /* of a store: each has a thread and three connections of its own where it is served */
     CLUSTER_SHARDS_DEFAULT = 1,           /* of a database that is set up by `pawl serve`: a few nodes share them evenly */
     CLUSTER_NODES_MAX = 64,               /* that a node knows; more nodes than shards serve nothing */
+    CLUSTER_PLACES_MAX = 32,              /* databases beside the directory's that have shards of it */
+    PLACE_URL_LEN_MAX = 511,              /* of such a database */
     NODE_NAME_LEN_MAX = 64,               /* a host's name */
     NODE_URL_LEN_MAX = 256,
     NODE_LEASE_MS = 5 * 1000,             /* by the database's clock: after it others take the shards of a node that is gone */

@@ -10,6 +10,7 @@ static const struct column SHARDS[] = {
     {"OWNER", "owner"},
     {"STATE", "state"},
     {"EPOCH", "epoch"},
+    {"DATABASE", "database"},
 };
 
 static void print_list(const struct column *columns, size_t count, const json_t *items)

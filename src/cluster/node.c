@@ -148,6 +148,8 @@ static bool is_settled(const struct node *node)
     for (size_t i = 0; i < view->shard_count; i++) {
         struct node_shard s = node_shard_at(node, i);
         bool own = view->shards[i].owner == view->self;
+        if (node->slots[i].failures > 0)
+            continue; /* its database is away: the others need not wait */
         if (own ? s.state != SHARD_HERE : s.url.ptr == NULL)
             return false;
     }

@@ -49,6 +49,18 @@ static bool node_at(void *ctx, size_t i, struct api_cluster_node *ret)
     return true;
 }
 
+/* HOSTS/DATABASE of a URL. */
+static struct str without_credentials(const char *url)
+{
+    const char *from = strstr(url, "://") + strlen("://");
+    struct str rest = {from, strcspn(from, "?")};
+    for (size_t i = rest.len; i-- > 0;) {
+        if (rest.ptr[i] == '@')
+            return (struct str){rest.ptr + i + 1, rest.len - i - 1};
+    }
+    return rest;
+}
+
 static bool shard_at(void *ctx, size_t i, struct api_cluster_shard *ret)
 {
     static const char *const STATES[] = {
@@ -58,6 +70,9 @@ static bool shard_at(void *ctx, size_t i, struct api_cluster_shard *ret)
         return false;
     struct node_shard s = node_shard_at(node, i);
     *ret = (struct api_cluster_shard){.owner = s.owner, .epoch = s.epoch};
+    const struct cluster_view *view = directory_view(node->directory);
+    if (view->shards[i].place >= 0)
+        ret->database = without_credentials(view->places[view->shards[i].place]);
     if (s.state != SHARD_AWAY)
         ret->state = STATES[s.state];
     else

@@ -107,7 +107,8 @@ static void could_not_open(struct node *node, struct host *h)
 {
     LOG(LOG_ERROR, "cannot serve a shard", LOG_N("shard", h->shard),
         LOG_Z("why", h->problem.detail));
-    if (node->opening_problem != NULL && node->opening_problem->err == ERR_OK)
+    bool elsewhere = directory_view(node->directory)->shards[h->shard].place >= 0;
+    if (!elsewhere && node->opening_problem != NULL && node->opening_problem->err == ERR_OK)
         (void)problem_set(node->opening_problem, h->problem.err, "%s", h->problem.detail);
     size_t shard = h->shard;
     bool current = node->slots[shard].host == h;
@@ -136,7 +137,9 @@ static void opened(struct opening *o)
 
 void node_put_store(const struct node *node, size_t shard, struct buf *out)
 {
-    const char *store = node->config.store;
+    int place = directory_view(node->directory)->shards[shard].place;
+    const char *store =
+        place < 0 ? node->config.store : directory_view(node->directory)->places[place];
     buf_printf(out, "%s%cshard=%zu", store, strchr(store, '?') != NULL ? '&' : '?', shard);
 }
 

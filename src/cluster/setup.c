@@ -26,6 +26,16 @@ enum err cluster_init(const char *store, size_t shards, struct problem *p, bool 
     return e;
 }
 
+enum err cluster_place(const char *store, size_t shard, const char *url, struct problem *p)
+{
+    struct cluster_store *c = NULL;
+    enum err e = open_store(store, p, &c);
+    if (e == ERR_OK)
+        e = cluster_store_place(c, shard, url, p);
+    cluster_store_close(c);
+    return e;
+}
+
 enum err cluster_drain(const char *store, const char *node, bool draining, struct problem *p)
 {
     struct cluster_store *c = NULL;

@@ -8,6 +8,9 @@
  * *ret_shards tells. */
 MUST_CHECK enum err cluster_init(const char *store, size_t shards, struct problem *p, bool *ret_new,
                                  size_t *ret_shards);
+/* Puts a shard into another database, before it is used for the first time. */
+MUST_CHECK enum err cluster_place(const char *store, size_t shard, const char *url,
+                                  struct problem *p);
 /* ERR_NOT_FOUND: there is no such node. */
 MUST_CHECK enum err cluster_drain(const char *store, const char *node, bool draining,
                                   struct problem *p);

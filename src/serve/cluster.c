@@ -29,6 +29,19 @@ int serve_cluster_init(const char *store, int64_t shards)
     return rc;
 }
 
+int serve_cluster_place(const char *store, int64_t shard, const char *url)
+{
+    struct problem p;
+    problem_init(&p);
+    log_setup(LOG_TEXT, LOG_WARN, &ENV_SYSTEM);
+    enum err e = cluster_place(store, (size_t)shard, url, &p);
+    if (e == ERR_OK)
+        printf("Shard %lld is in the other database.\n", (long long)shard);
+    int rc = exit_code(e, &p);
+    problem_release(&p);
+    return rc;
+}
+
 int serve_cluster_drain(const char *store, const char *node, bool undo)
 {
     struct problem p;

@@ -12,6 +12,8 @@ int serve_main(int argc, char **argv, bool dev);
 
 /* `pawl cluster init`: makes a database a cluster of so many shards. Returns the exit code. */
 int serve_cluster_init(const char *store, int64_t shards);
+/* `pawl cluster place`: puts a shard into another database before it is used. */
+int serve_cluster_place(const char *store, int64_t shard, const char *url);
 /* `pawl cluster drain`: the node gives up its shards and takes none, or may take some again. */
 int serve_cluster_drain(const char *store, const char *node, bool undo);
 

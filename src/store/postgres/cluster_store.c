@@ -94,6 +94,8 @@ enum err cluster_store_init(struct cluster_store *c, size_t shards, struct probl
     enum err e = connected(c, p);
     if (e == ERR_OK)
         e = postgres_make_directory(&c->db, p, ret_new);
+    if (e == ERR_OK)
+        e = postgres_check_directory(&c->db, p);
     if (e != ERR_OK || !*ret_new || shards == 1)
         return e;
     return ask_number(c,
@@ -101,6 +103,100 @@ enum err cluster_store_init(struct cluster_store *c, size_t shards, struct probl
                       " SELECT n, 0, 0 FROM generate_series(1, $1::int) n RETURNING 1)"
                       " SELECT count(*) FROM made",
                       1, values, p, &made);
+}
+
+/* --- shards in other databases --- */
+
+enum place_step { PLACE_NOW, PLACE_DONE };
+
+static enum err check_shard(struct cluster_store *c, const char *shard, const char *url,
+                            struct problem *p, enum place_step *ret)
+{
+    static const char SQL[] = "SELECT count(*), COALESCE(max(version), 0), COALESCE(max(url), '')"
+                              " FROM shards WHERE shard = $1";
+    const char *values[] = {shard};
+    PGresult *result = ask(c, SQL, 1, values, p);
+    if (result == NULL)
+        return p->err;
+    const char *placed = PQgetvalue(result, 0, 2);
+    enum err e = ERR_OK;
+    *ret = placed[0] != '\0' ? PLACE_DONE : PLACE_NOW;
+    if (postgres_number(result, 0) == 0)
+        e = problem_set(p, ERR_NOT_FOUND, "The cluster has no shard %s", shard);
+    else if (placed[0] != '\0' && strcmp(placed, url) != 0)
+        e = problem_set(p, ERR_BAD_REQUEST, "Shard %s is in another database already", shard);
+    else if (postgres_number(result, 1) > 0)
+        e = problem_set(p, ERR_BAD_REQUEST,
+                        "Shard %s has tables already. Place shards after `pawl cluster init` and "
+                        "before the first node starts.",
+                        shard);
+    PQclear(result);
+    return e;
+}
+
+static enum err check_cluster(struct cluster_store *c, struct problem *p)
+{
+    int64_t version = 0;
+    bool is_new;
+    enum err e = connected(c, p);
+    if (e == ERR_OK)
+        e = postgres_directory_version(&c->db, p, &version);
+    if (e == ERR_OK && version == 0)
+        e = problem_set(p, ERR_BAD_REQUEST,
+                        "The database is no cluster yet. Run `pawl cluster init` first.");
+    if (e == ERR_OK)
+        e = postgres_make_directory(&c->db, p, &is_new);
+    return e == ERR_OK ? postgres_check_directory(&c->db, p) : e;
+}
+
+static enum err prepare_place(struct cluster_store *c, const char *url, size_t shard,
+                              struct problem *p)
+{
+    PGresult *id = postgres_directory_id(&c->db, p);
+    if (id == NULL)
+        return p->err;
+    enum err e = postgres_prepare_place(c->db.env, url, PQgetvalue(id, 0, 0), shard, p);
+    PQclear(id);
+    return e;
+}
+
+/* A node that is about to open it has another epoch then, and makes no tables here. */
+static enum err note_place(struct cluster_store *c, const char *shard, const char *url,
+                           struct problem *p)
+{
+    static const char SQL[] =
+        "WITH placed AS (UPDATE shards SET url = $2, epoch = epoch + 1, owner = NULL"
+        " WHERE shard = $1 AND version = 0 AND url IS NULL RETURNING pg_notify($3, 'shards'))"
+        " SELECT count(*) FROM placed";
+    char channel[POSTGRES_NAME_MAX];
+    (void)snprintf(channel, sizeof(channel), "%s_directory", c->db.schema);
+    const char *values[] = {shard, url, channel};
+    int64_t placed = 0;
+    enum err e = ask_number(c, SQL, ARRAY_LEN(values), values, p, &placed);
+    if (e == ERR_OK && placed == 0)
+        e = problem_set(p, ERR_STORE_BUSY, "Shard %s was opened meanwhile", shard);
+    return e;
+}
+
+enum err cluster_store_place(struct cluster_store *c, size_t shard, const char *url,
+                             struct problem *p)
+{
+    char number[NUMBER_LEN];
+    enum place_step step = PLACE_NOW;
+    (void)snprintf(number, sizeof(number), "%zu", shard);
+    if (shard == 0)
+        return problem_set(p, ERR_BAD_REQUEST,
+                           "Shard 0 has the API keys: it stays in the database of the directory");
+    if (strlen(url) > PLACE_URL_LEN_MAX)
+        return problem_set(p, ERR_BAD_REQUEST, "The URL must be at most %d characters long",
+                           PLACE_URL_LEN_MAX);
+    enum err e = check_cluster(c, p);
+    if (e == ERR_OK)
+        e = check_shard(c, number, url, p, &step);
+    if (e != ERR_OK || step == PLACE_DONE)
+        return e;
+    e = prepare_place(c, url, shard, p);
+    return e == ERR_OK ? note_place(c, number, url, p) : e;
 }
 
 /* --- leases --- */
@@ -302,20 +398,42 @@ static int node_named(const struct cluster_view *view, const char *name)
     return -1;
 }
 
+/* -1: the directory's own database. ERR_STORE_FAILED: there are too many. */
+static enum err place_at(struct cluster_view *view, const char *url, struct problem *p, int *ret)
+{
+    *ret = -1;
+    if (url[0] == '\0')
+        return ERR_OK;
+    size_t i = 0;
+    while (i < view->place_count && strcmp(view->places[i], url) != 0)
+        i++;
+    if (i == CLUSTER_PLACES_MAX || strlen(url) > PLACE_URL_LEN_MAX)
+        return problem_set(p, ERR_STORE_FAILED, "The shards are in more than %d other databases",
+                           CLUSTER_PLACES_MAX);
+    if (i == view->place_count)
+        (void)snprintf(view->places[view->place_count++], sizeof(view->places[0]), "%s", url);
+    *ret = (int)i;
+    return ERR_OK;
+}
+
 static enum err read_shards(struct cluster_store *c, struct problem *p, struct cluster_view *ret)
 {
-    PGresult *result =
-        rows_of(c, "SELECT COALESCE(owner, ''), epoch FROM shards ORDER BY shard LIMIT 256", p);
+    PGresult *result = rows_of(c,
+                               "SELECT COALESCE(owner, ''), epoch, COALESCE(url, '') FROM shards"
+                               " ORDER BY shard LIMIT 256",
+                               p);
     static_assert(CLUSTER_SHARDS_MAX == 256, "as the statement says");
     if (result == NULL)
         return p->err;
-    for (int i = 0; i < PQntuples(result); i++) {
+    enum err e = ERR_OK;
+    for (int i = 0; i < PQntuples(result) && e == ERR_OK; i++) {
         struct cluster_shard *s = &ret->shards[ret->shard_count++];
         s->owner = node_named(ret, PQgetvalue(result, i, 0));
         s->epoch = number_at(result, i, 1);
+        e = place_at(ret, PQgetvalue(result, i, 2), p, &s->place);
     }
     PQclear(result);
-    return ERR_OK;
+    return e;
 }
 
 static enum err read_directory(struct cluster_store *c, struct problem *p, struct cluster_view *ret)

@@ -26,6 +26,7 @@ struct cluster_node {
 
 struct cluster_shard {
     int owner; /* a node of the view; -1: none that is known */
+    int place; /* of the view; -1: the directory's own database */
     int64_t epoch;
 };
 
@@ -40,7 +41,9 @@ struct cluster_view {
     size_t shard_count;
     struct cluster_node nodes[CLUSTER_NODES_MAX];
     struct cluster_shard shards[CLUSTER_SHARDS_MAX];
-    char secret[CLUSTER_SECRET_LEN + 1]; /* hexadecimal */
+    size_t place_count;
+    char places[CLUSTER_PLACES_MAX][PLACE_URL_LEN_MAX + 1]; /* URLs of other databases */
+    char secret[CLUSTER_SECRET_LEN + 1];                    /* hexadecimal */
 };
 
 static inline bool cluster_node_lives(const struct cluster_node *n)
@@ -56,6 +59,10 @@ void cluster_store_close(struct cluster_store *c);
 /* Makes or migrates the directory; a new one gets this many shards. */
 MUST_CHECK enum err cluster_store_init(struct cluster_store *c, size_t shards, struct problem *p,
                                        bool *ret_new);
+/* Puts a shard into another database: before it is opened for the first time, and never shard 0,
+ * which has the keys. ERR_NOT_FOUND: there is no such shard. */
+MUST_CHECK enum err cluster_store_place(struct cluster_store *c, size_t shard, const char *url,
+                                        struct problem *p);
 /* Enters the node. A process that had the name before cannot renew its lease any more. */
 MUST_CHECK enum err cluster_store_join(struct cluster_store *c, const char *name, const char *url,
                                        struct problem *p);

@@ -133,6 +133,8 @@ MUST_CHECK enum err postgres_lock(struct postgres_db *db, struct problem *p);
 /* Creates or migrates the directory, one process at a time. */
 MUST_CHECK enum err postgres_make_directory(struct postgres_db *db, struct problem *p,
                                             bool *ret_new);
+/* ERR_STORE_FAILED: the database has only shards of a cluster whose directory is elsewhere. */
+MUST_CHECK enum err postgres_check_directory(struct postgres_db *db, struct problem *p);
 /* Creates what is missing and migrates. Without a node it takes the shard, unless a node has it. */
 MUST_CHECK enum err postgres_take(struct postgres_db *db, struct problem *p);
 /* Has the shard a commit of this number? Outside of pipelines. */
@@ -141,6 +143,15 @@ MUST_CHECK enum err postgres_find_commit(struct postgres_db *db, int64_t num, st
 /* Fences off every other owner. ERR_STORE_FAILED: this connection had the store before, and
  * somebody has raised the epoch since. */
 MUST_CHECK enum err postgres_raise_epoch(struct postgres_db *db, struct problem *p);
+
+/* --- postgres_place.c: shards in other databases --- */
+
+/* What tells a directory from all others; valid until the result is cleared. NULL: p tells why. */
+PGresult *postgres_directory_id(struct postgres_db *db, struct problem *p);
+/* Gets another database ready for a shard of the directory with this id. */
+MUST_CHECK enum err postgres_prepare_place(const struct env *env, const char *url,
+                                           const char *directory_id, size_t shard,
+                                           struct problem *p);
 
 /* --- postgres_trip.c: pipelines --- */
 

@@ -1,5 +1,6 @@
 /* Who owns a shard: locks and epochs. */
 #include "base/log.h"
+#include "store/migrations.h"
 #include "store/postgres/postgres_db.h"
 
 #include <inttypes.h>
@@ -113,6 +114,38 @@ enum err postgres_find_commit(struct postgres_db *db, int64_t num, struct proble
 
 /* --- without a node --- */
 
+enum err postgres_check_directory(struct postgres_db *db, struct problem *p)
+{
+    PGresult *result =
+        postgres_ask(db, "SELECT (part_of IS NOT NULL)::int FROM directory", 0, NULL, p);
+    if (result == NULL)
+        return p->err;
+    bool is_part = postgres_number(result, 0) == 1;
+    PQclear(result);
+    return is_part
+               ? problem_set(p, ERR_STORE_FAILED,
+                             "The schema %s of this database has only some shards of a cluster. "
+                             "Use the URL of the database that has its directory.",
+                             db->schema)
+               : ERR_OK;
+}
+
+static enum err check_place(struct postgres_db *db, struct problem *p)
+{
+    char shard[16];
+    (void)snprintf(shard, sizeof(shard), "%d", db->shard);
+    const char *values[] = {shard};
+    PGresult *result = postgres_ask(
+        db, "SELECT count(*) FROM shards WHERE shard = $1 AND url IS NOT NULL", 1, values, p);
+    if (result == NULL)
+        return p->err;
+    bool elsewhere = postgres_number(result, 0) == 1;
+    PQclear(result);
+    return elsewhere
+               ? problem_set(p, ERR_STORE_FAILED, "Shard %d is in another database", db->shard)
+               : ERR_OK;
+}
+
 static enum err check_no_node(struct postgres_db *db, struct problem *p)
 {
     char shard[16];
@@ -161,7 +194,23 @@ enum err postgres_make_directory(struct postgres_db *db, struct problem *p, bool
     return e;
 }
 
-/* The node has raised the epoch: what was committed before is over. */
+/* From now on no other owner can commit, wherever the shard is. */
+static enum err begin_epoch(struct postgres_db *db, struct problem *p)
+{
+    char shard[16];
+    char epoch[24];
+    (void)snprintf(shard, sizeof(shard), "%d", db->shard);
+    (void)snprintf(epoch, sizeof(epoch), "%" PRId64, db->epoch);
+    const char *values[] = {shard, epoch};
+    PGresult *result = postgres_ask(db, "SELECT begin_epoch($1, $2)", 2, values, p);
+    if (result == NULL)
+        return p->err;
+    db->epoch = postgres_number(result, 0);
+    PQclear(result);
+    return ERR_OK;
+}
+
+/* What was committed before is over. */
 static enum err check_epoch(struct postgres_db *db, struct problem *p)
 {
     char shard[16];
@@ -180,14 +229,42 @@ static enum err check_epoch(struct postgres_db *db, struct problem *p)
     return ERR_OK;
 }
 
+/* Another database than the directory's may have been set up by an older pawl. */
+static enum err update_place(struct postgres_db *db, struct problem *p)
+{
+    int64_t version = 0;
+    bool is_new;
+    enum err e = postgres_directory_version(db, p, &version);
+    if (e != ERR_OK)
+        return e;
+    if (version == 0)
+        return problem_set(p, ERR_STORE_FAILED, "The schema %s of the database has no shards",
+                           db->schema);
+    return version == MIGRATIONS_DIRECTORY[MIGRATIONS_DIRECTORY_COUNT - 1].number
+               ? ERR_OK
+               : postgres_make_directory(db, p, &is_new);
+}
+
+static enum err take_as_node(struct postgres_db *db, struct problem *p)
+{
+    enum err e = update_place(db, p);
+    if (e == ERR_OK)
+        e = begin_epoch(db, p);
+    if (e == ERR_OK)
+        e = check_epoch(db, p);
+    return e == ERR_OK ? postgres_migrate_shard(db, p) : e;
+}
+
 enum err postgres_take(struct postgres_db *db, struct problem *p)
 {
     bool is_new;
-    if (db->is_node) {
-        enum err checked = check_epoch(db, p);
-        return checked == ERR_OK ? postgres_migrate_shard(db, p) : checked;
-    }
+    if (db->is_node)
+        return take_as_node(db, p);
     enum err e = postgres_make_directory(db, p, &is_new);
+    if (e == ERR_OK)
+        e = postgres_check_directory(db, p);
+    if (e == ERR_OK)
+        e = check_place(db, p);
     if (e == ERR_OK && db->copy != DB_NO_COPY)
         e = check_only_shard(db, p);
     if (e == ERR_OK)

@@ -85,7 +85,7 @@ def commands():
 
 def local_verbs():
     """The verbs that call no server."""
-    on_databases = {"cluster init", "cluster drain"}
+    on_databases = {"cluster init", "cluster place", "cluster drain"}
     return [verb for verb in verbs() if verb.split()[0] in sections()[0] or verb in on_databases]
 
 

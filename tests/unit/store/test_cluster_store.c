@@ -277,6 +277,120 @@ static void shards_have_tables_of_their_own(void **state)
     cluster_store_close(a);
 }
 
+/* --- other databases: another schema of the test's is as good as one --- */
+
+static struct path place_url(void **state, const char *end)
+{
+    struct path url = store_of(state);
+    size_t len = strlen(url.text);
+    (void)snprintf(url.text + len, sizeof(url.text) - len, "_%s", end); /* the schema's name */
+    return url;
+}
+
+static enum err place(struct cluster_store *c, size_t shard, const char *url)
+{
+    struct problem p;
+    problem_init(&p);
+    enum err e = cluster_store_place(c, shard, url, &p);
+    problem_release(&p);
+    return e;
+}
+
+static struct db *open_placed(void **state, size_t shard, int64_t epoch)
+{
+    struct path url = place_url(state, "far");
+    size_t len = strlen(url.text);
+    struct db *db = NULL;
+    (void)snprintf(url.text + len, sizeof(url.text) - len, "&shard=%zu&epoch=%lld", shard,
+                   (long long)epoch);
+    assert_ok(open_as_writer(url.text, &db));
+    return db;
+}
+
+static void a_shard_can_be_placed_until_it_has_tables(void **state)
+{
+    struct cluster_store *a = join(state, "a");
+    struct path far = place_url(state, "far");
+    assert_ok(place(a, 3, far.text));
+    assert_ok(place(a, 3, far.text)); /* it is there */
+    assert_int_equal(place(a, 3, place_url(state, "other").text), ERR_BAD_REQUEST);
+    assert_int_equal(place(a, 0, far.text), ERR_BAD_REQUEST);
+    assert_int_equal(place(a, 4, far.text), ERR_NOT_FOUND);
+    db_close(open_shard(state, 1, take(a, 1)));
+    assert_int_equal(place(a, 1, far.text), ERR_BAD_REQUEST);
+    const struct cluster_view *view = view_of(a);
+    assert_int_equal(view->shards[1].place, -1);
+    assert_int_equal(view->shards[3].place, 0);
+    assert_string_equal(view->places[0], far.text);
+    cluster_store_close(a);
+}
+
+static void a_database_with_shards_is_no_cluster_of_its_own(void **state)
+{
+    struct cluster_store *a = join(state, "a");
+    struct cluster_store *c = NULL;
+    struct problem p;
+    struct db *db = NULL;
+    bool is_new;
+    problem_init(&p);
+    assert_ok(place(a, 3, place_url(state, "far").text));
+    assert_ok(cluster_store_open(place_url(state, "far").text, &ENV_SYSTEM, &p, &c));
+    assert_int_equal(cluster_store_init(c, 4, &p, &is_new), ERR_STORE_FAILED);
+    assert_int_equal(place(c, 1, store_of(state).text), ERR_STORE_FAILED);
+    assert_int_equal(place(a, 1, store_of(state).text), ERR_BAD_REQUEST); /* a directory */
+    assert_int_equal(open_as_writer(place_url(state, "far&shard=3").text, &db), ERR_STORE_FAILED);
+    problem_release(&p);
+    cluster_store_close(a);
+    cluster_store_close(c);
+}
+
+static void an_owner_that_lost_a_shard_elsewhere_cannot_commit(void **state)
+{
+    struct cluster_store *a = join(state, "a");
+    struct cluster_store *b = join(state, "b");
+    struct problem p;
+    problem_init(&p);
+    assert_ok(place(a, 3, place_url(state, "far").text));
+    struct db *old = open_placed(state, 3, take(a, 3));
+    make_notes(old);
+    assert_ok(add_in_a_transaction(old, 1));
+    end_leases(state);
+    assert_ok(cluster_store_renew(b, &p));
+    struct db *young = open_placed(state, 3, take(b, 3));
+    assert_int_equal(add_in_a_transaction(old, 2), ERR_STORE_FAILED);
+    assert_ok(add_in_a_transaction(young, 3));
+    assert_int_equal(count_notes(young), 2);
+    problem_release(&p);
+    db_close(old);
+    db_close(young);
+    cluster_store_close(a);
+    cluster_store_close(b);
+}
+
+/* An owner that connects again raises the epoch over there only: a later one must still be newer.
+ */
+static void reconnecting_never_reaches_the_next_owners_epoch(void **state)
+{
+    struct cluster_store *a = join(state, "a");
+    struct problem p;
+    problem_init(&p);
+    assert_ok(place(a, 3, place_url(state, "far").text));
+    struct db *old = open_placed(state, 3, take(a, 3));
+    make_notes(old);
+    for (int i = 1; i <= 3; i++) {
+        run_outside(state, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+                           " WHERE application_name = 'pawl' AND query = 'COMMIT'");
+        assert_ok(add_in_a_transaction(old, i));
+    }
+    struct db *young = open_placed(state, 3, take(a, 3));
+    assert_int_equal(add_in_a_transaction(old, 8), ERR_STORE_FAILED);
+    assert_ok(add_in_a_transaction(young, 9));
+    problem_release(&p);
+    db_close(old);
+    db_close(young);
+    cluster_store_close(a);
+}
+
 /* --- what others learn --- */
 
 static void a_change_of_keys_is_known_everywhere(void **state)
@@ -330,6 +444,10 @@ int main(void)
         folder_test(an_owner_that_lost_its_shard_cannot_commit),
         folder_test(an_epoch_of_yesterday_opens_no_shard),
         folder_test(shards_have_tables_of_their_own),
+        folder_test(a_shard_can_be_placed_until_it_has_tables),
+        folder_test(a_database_with_shards_is_no_cluster_of_its_own),
+        folder_test(an_owner_that_lost_a_shard_elsewhere_cannot_commit),
+        folder_test(reconnecting_never_reaches_the_next_owners_epoch),
         folder_test(a_change_of_keys_is_known_everywhere),
         folder_test(a_node_that_is_drained_stays_so_and_one_that_leaves_is_forgotten),
     };
