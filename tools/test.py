@@ -12,6 +12,8 @@ import sys
 import threading
 import time
 
+import failures
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PYTHON = "/usr/bin/python3"
 SANITIZER_ENV = {
@@ -290,7 +292,7 @@ def main():
     only = parser.parse_args().only
     wanted = [s for s in stages(deep=only == "lint") if is_wanted(s, only)]
     begun = time.monotonic()
-    done, totals, lock = {}, [0, 0], threading.Condition()
+    done, totals, failed, lock = {}, [0, 0], {}, threading.Condition()
 
     def run(stage):
         with lock:
@@ -307,12 +309,16 @@ def main():
             done[stage.name] = result[1] == 0
             totals[0] += result[0]
             totals[1] += result[1]
+            if result[1]:
+                failed[stage.name] = result[2]
             lock.notify_all()
 
     pools = {name: concurrent.futures.ThreadPoolExecutor(n) for name, n in STAGES_AT_ONCE.items()}
     for f in [pools[s.pool].submit(run, s) for s in wanted]:
         f.result()
     print(f"{time.monotonic() - begun:.0f} s, {sum(s.cpu_s for s in wanted):.0f} s CPU")
+    for line in failures.summary(failed):
+        print(line)
     print(f"{totals[0]} passed, {totals[1]} failed")
     return 1 if totals[1] else 0
 
