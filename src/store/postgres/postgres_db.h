@@ -58,6 +58,7 @@ struct postgres_db {
     bool is_node;          /* a node has taken the shard, with the epoch in the URL */
     int64_t session;       /* counts connections */
     int64_t epoch;         /* a writer's: what the directory must say */
+    int64_t numbers_after; /* numbers of commits that this owner may not give */
     int64_t commit_num;    /* of the last transaction that began; no number is used twice */
     int64_t committed_num; /* of the last one that was committed; 0: none was */
     int64_t retry_at;      /* after a failure to connect, by the monotonic clock */

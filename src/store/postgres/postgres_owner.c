@@ -10,6 +10,7 @@
 enum {
     LOCK_WAIT_MS = 1000, /* a server that was killed a moment ago still has a session */
     LOCK_POLL_MS = 50,
+    EPOCH_SHIFT = 32, /* more commits than an owner makes with one epoch */
 };
 
 /* --- locks of the session --- */
@@ -62,6 +63,15 @@ enum err postgres_lock(struct postgres_db *db, struct problem *p)
 
 /* --- epochs --- */
 
+/* Every owner has numbers of its own. If they just went on, and the server lost the last commits
+ * (a standby was promoted that lacked them), a new owner would give their numbers again, and the
+ * old one would find its commits on disk. */
+static void begin_numbers(struct postgres_db *db, int64_t last_num)
+{
+    int64_t first = (int64_t)((uint64_t)db->epoch << EPOCH_SHIFT);
+    db->numbers_after = MAX(last_num, first);
+}
+
 /* Waits for the transactions of the last owner: each holds its row of the directory. */
 enum err postgres_raise_epoch(struct postgres_db *db, struct problem *p)
 {
@@ -90,7 +100,7 @@ enum err postgres_raise_epoch(struct postgres_db *db, struct problem *p)
                    ? problem_set(p, ERR_STORE_FAILED, "The store has no shard %d", db->shard)
                    : problem_set(p, ERR_STORE_FAILED, "Another server has taken the store");
     db->epoch = raised;
-    db->commit_num = MAX(db->commit_num, last_num);
+    begin_numbers(db, last_num);
     return ERR_OK;
 }
 
@@ -224,7 +234,7 @@ static enum err check_epoch(struct postgres_db *db, struct problem *p)
                                     2, values, p);
     if (result == NULL)
         return p->err;
-    db->commit_num = postgres_number(result, 0);
+    begin_numbers(db, postgres_number(result, 0));
     PQclear(result);
     return ERR_OK;
 }

@@ -40,12 +40,14 @@ bool postgres_send_prelude(struct postgres_db *db)
     if (!db->in_transaction || db->begun)
         return true;
     bool writer = db->access == DB_WRITER;
-    if (writer)
+    if (writer) {
+        db->commit_num = MAX(db->commit_num, db->numbers_after) + 1;
         (void)snprintf(second, sizeof(second), "SELECT fence(%d, %lld, %lld)", db->shard,
-                       (long long)db->epoch, (long long)++db->commit_num);
-    else
+                       (long long)db->epoch, (long long)db->commit_num);
+    } else {
         (void)snprintf(second, sizeof(second), "SET LOCAL statement_timeout = %lld",
                        (long long)MAX(db->snapshot_ms, INT64_C(1)));
+    }
     db->begun = true;
     db->prelude_due = 2;
     return postgres_send_text(db, writer ? "BEGIN"

@@ -357,6 +357,23 @@ static void a_sync_after_which_the_commit_is_missing_fails_for_good(void **state
     db_close(db);
 }
 
+/* A standby that lacked the commit was promoted, and another owner has gone on there. */
+static void a_sync_does_not_take_the_commit_of_another_owner_for_the_lost_one(void **state)
+{
+    struct db_marks marks = {0};
+    struct db *db = open_that_puts_off(state, &marks);
+    assert_ok(note_in_a_transaction(db, 1));
+    end_session_of_writer(state);
+    run_outside(state, "DELETE FROM commits WHERE num = (SELECT max(num) FROM commits)");
+    struct db *other = open_writer(file_of(state).text);
+    assert_ok(note_in_a_transaction(other, 2));
+    assert_ok(note_in_a_transaction(other, 3));
+    assert_int_equal(db_sync(db), ERR_STORE_FAILED);
+    assert_int_equal(commits_not_on_disk(&marks), 1);
+    db_close(other);
+    db_close(db);
+}
+
 /* --- what is not ours --- */
 
 static void assert_refused(const char *url, enum err expected, const char *why)
@@ -422,6 +439,7 @@ int main(void)
         folder_test(a_commit_that_was_aborted_keeps_nobody_waiting),
         folder_test(a_sync_goes_on_after_its_connection_was_lost),
         folder_test(a_sync_after_which_the_commit_is_missing_fails_for_good),
+        folder_test(a_sync_does_not_take_the_commit_of_another_owner_for_the_lost_one),
         folder_test(a_schema_of_another_program_is_refused),
         folder_test(a_store_of_a_newer_pawl_is_refused),
         folder_test(a_url_that_names_no_store_is_refused),
