@@ -1,5 +1,5 @@
 # Shortcuts for people. `make run` and `make test` install missing packages and build first.
-.PHONY: all run install deb tarball image sbom packages packages-test test test-postgres asan tsan fuzz sim mutants coverage soak long bench flame instructions tidy format bootstrap clean
+.PHONY: all run install deb tarball image sbom packages packages-test test test-postgres asan tsan fuzz sim mutants coverage soak long faults bench flame instructions tidy format bootstrap clean
 
 BUILD = build
 LISTEN ?= 127.0.0.1:7295
@@ -107,6 +107,17 @@ soak: all
 	@tools/bootstrap.sh test
 	@python3 tools/soak.py --seconds $(SECONDS)
 
+# Faults on three nodes over PostgreSQL with a synchronous standby, under load: docs/testing.md.
+faults: KILLS ?= 50
+faults: PAUSES ?= 10
+faults: RESTARTS ?= 10
+faults: PROMOTIONS ?= 3
+faults: OTHERS ?= 6
+faults: all
+	@tools/bootstrap.sh test
+	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_FAULT_KILLS=$(KILLS) PAWL_FAULT_PAUSES=$(PAUSES) PAWL_FAULT_RESTARTS=$(RESTARTS) \
+	  PAWL_FAULT_PROMOTIONS=$(PROMOTIONS) PAWL_FAULT_OTHERS=$(OTHERS) PAWL_PATIENCE_S=60 python3 -m pytest -q -s -p no:cacheprovider chaos/test_cluster_faults.py
+
 # Tests of `make test` with larger numbers, and all end-to-end tests over TLS.
 long: KILLS ?= 1000
 long: HISTORIES ?= 50000
@@ -125,6 +136,7 @@ long: all
 	@PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_STORY_ORDERS=150 PAWL_STORY_KILLS=50 PAWL_PATIENCE_S=300 tests/tools/with_postgres.py python3 sdk/python/tools/check.py tests/test_story.py
 	@PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_STORY_ORDERS=150 PAWL_STORY_KILLS=50 tests/tools/with_postgres.py node sdk/typescript/tools/check.mjs story
 	@PAWL_STORY_ORDERS=150 PAWL_STORY_KILLS=50 PAWL_PATIENCE_S=300 tests/tools/with_postgres.py python3 -m pytest -q -p no:cacheprovider sdk/c/tests/test_story.py
+	@$(MAKE) faults KILLS=50
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_E2E_TLS=1 python3 -m pytest -q
 
 tidy:

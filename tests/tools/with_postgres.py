@@ -36,27 +36,36 @@ def as_nobody():
 
 
 class Cluster:
-    """A server with its files in `folder`."""
+    """A server with its files in `folder`, and settings besides the usual ones."""
+    port = 5432
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, settings=""):
+        self.folder, self.settings = folder, settings
         self.url = f"postgres:///postgres?host={folder}&user=pawl"
         self.process = None
 
     def create(self):
-        if os.getuid() == 0:
-            shutil.chown(self.folder, "nobody")
+        self.own_folder()
         data = self.folder / "data"
         subprocess.run([programs() / "initdb", "-D", data, "-U", "pawl", "-A", "trust", "-E", "UTF8", "--no-sync"],
                        check=True, stdout=subprocess.DEVNULL, cwd="/", **as_nobody())
-        with open(data / "postgresql.conf", "a", encoding="utf-8") as f:
-            f.write(f"{SETTINGS}unix_socket_directories = '{self.folder}'\n")
+        self.configure()
+
+    def own_folder(self):
+        if os.getuid() == 0:
+            shutil.chown(self.folder, "nobody")
+
+    def configure(self):
+        """The last of equal settings counts."""
+        with open(self.folder / "data" / "postgresql.conf", "a", encoding="utf-8") as f:
+            f.write(f"{SETTINGS}unix_socket_directories = '{self.folder}'\n{self.settings}")
 
     def start(self):
+        """Also a standby takes connections then, for reads."""
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen([programs() / "postgres", "-D", self.folder / "data"], stdout=log, stderr=log,
                                             cwd="/", **as_nobody())
-        while subprocess.run([programs() / "pg_isready", "-q", "-h", self.folder], check=False).returncode != 0:
+        while subprocess.run([programs() / "pg_isready", "-q", "-h", self.folder, "-p", str(self.port)], check=False).returncode != 0:
             if self.process.poll() is not None:
                 sys.exit(f"with_postgres.py: the server does not start:\n{(self.folder / 'log').read_text()}")
             time.sleep(0.05)
@@ -69,7 +78,7 @@ class Cluster:
 
     def rows(self, sql):
         """What a query finds, as texts."""
-        found = subprocess.run([programs() / "psql", "-h", self.folder, "-U", "pawl", "-d", "postgres", "-AtF", "\t", "-c", sql],
+        found = subprocess.run([programs() / "psql", "-h", self.folder, "-p", str(self.port), "-U", "pawl", "-d", "postgres", "-AtF", "\t", "-c", sql],
                                check=True, capture_output=True, text=True).stdout
         return [line.split("\t") for line in found.splitlines()]
 

@@ -12,7 +12,7 @@ import harness
 from harness import wait_until
 from inspect_store import assert_healthy, doctor_on_file, rows, run_id_text
 from lasting_clients import LastingClients, kill_while_starting
-from recount import Snapshot, assert_recounted
+from recount import snapshot, assert_recounted
 
 pytestmark = pytest.mark.slow
 
@@ -179,7 +179,7 @@ class Ceilings:
 
 
 def check_slots(db, ceilings):
-    s = Snapshot(db)
+    s = snapshot(db)
     wrong = s.differences() + ceilings.passed(s)
     assert not wrong, "\n".join(wrong)
 
@@ -212,18 +212,18 @@ def check_stories(db):
 
 def check_at_rest(db, what):
     """Whatever is queued waits for a limit that is full."""
-    wait_until(lambda: not Snapshot(db).startable(), f"{what}: all that fits is started")
+    wait_until(lambda: not snapshot(db).startable(), f"{what}: all that fits is started")
 
 
 def change_limits(s, rng, tenants, **limits):
     """While nobody asks for anything. What fits then is started, and no more; the ceilings from now on."""
-    before = Ceilings(Snapshot(s.db), later=True)
+    before = Ceilings(snapshot(s.db), later=True)
     for tenant in tenants:
         configure(s.client(), rng, tenant, **limits)
     if rng.random() < 0.7:  # or what goes on next comes between
         check_at_rest(s.db, "after other limits")
     check_slots(s.db, before)
-    return Ceilings(Snapshot(s.db))
+    return Ceilings(snapshot(s.db))
 
 
 def fill_the_queue(api, rng):
@@ -240,7 +240,7 @@ def drain(s, rng):
     """Workers and time alone bring every run to its end, under limits of at least 1."""
     api = s.client()
     ceilings = change_limits(s, rng, TENANTS, limits=(1, 2, 3))
-    waiting = [run.num for run in Snapshot(s.db).queued]
+    waiting = [run.num for run in snapshot(s.db).queued]
 
     def over():
         check_slots(s.db, ceilings)
@@ -248,7 +248,7 @@ def drain(s, rng):
         for job in jobs:
             r = api.post(f"/api/v1/jobs/{job['job_id']}/complete", {"lease_token": job["lease_token"]}, tenant="*")
             assert r.status == 200, r
-        return not jobs and not Snapshot(s.db).runs
+        return not jobs and not snapshot(s.db).runs
 
     wait_until(over, "every run ends", seconds=harness.PATIENCE_S * 3)
     for num in waiting:
@@ -266,7 +266,7 @@ def test_kills_under_load_lose_no_slot_and_no_queued_run():
     with harness.server() as s:
         for tenant in TENANTS:
             configure(s.client(), rng, tenant)
-        load, ceilings = Load(s, seed), Ceilings(Snapshot(s.db))
+        load, ceilings = Load(s, seed), Ceilings(snapshot(s.db))
         load.begin((load.start_runs, 8), (load.work, 2), (load.cancel, 1))
         for n in range(KILLS):
             enough = load.answers + rng.choice((5, 50, 300)) * rng.uniform(0.2, 2)

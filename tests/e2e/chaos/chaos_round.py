@@ -17,24 +17,28 @@ from harness import wait_until
 from lasting_clients import LastingClients
 from pages import walk
 
-MAKERS = ((load_clients.Starter, 4), (load_people.EntityClient, 2), (load_people.Operator, 2), (load_people.Governor, 1), (load_people.Inspector, 1))
-FINISHERS = ((load_workers.Worker, 4), (load_workers.EntityWorker, 2), (load_people.Clicker, 2), (load_clients.Signaller, 2), (load_clients.Follower, 5))
+# How many of each there are: in the usual load, and in one that costs half as much.
+MAKERS = ((load_clients.Starter, 4, 2), (load_people.EntityClient, 2, 1), (load_people.Operator, 2, 1), (load_people.Governor, 1, 1),
+          (load_people.Inspector, 1, 1))
+FINISHERS = ((load_workers.Worker, 4, 2), (load_workers.EntityWorker, 2, 1), (load_people.Clicker, 2, 1), (load_clients.Signaller, 2, 1),
+             (load_clients.Follower, 5, 4))
 
 
 class Round:
-    def __init__(self, world, ledger, seed):
+    def __init__(self, world, ledger, seed, light=False):
+        self.light = light
         self.world, self.ledger, self.seed = world, ledger, seed
         self.scene = scene.Scene(world, ledger, seed)
-        self.makers, self.finishers = LastingClients(world.server), LastingClients(world.server)
+        self.makers, self.finishers = LastingClients(world), LastingClients(world)
 
     def check(self):
         self.makers.check()
         self.finishers.check()
 
     def begin(self):
-        scene.prepare(self.world.server.client(), self.world.hook_url)
+        scene.prepare(self.world.client(), self.world.hook_url)
         for group, parts in ((self.finishers, FINISHERS), (self.makers, MAKERS)):
-            group.begin(*((self.actor(kind, group), count) for kind, count in parts))
+            group.begin(*((self.actor(kind, group), half if self.light else whole) for kind, whole, half in parts))
 
     def actor(self, kind, group):
         return lambda number: kind(self.scene, number).run(group.goes_on)
@@ -77,8 +81,8 @@ class Round:
 
     def come_to_rest(self, last):
         """As long as anything moves it is waited for. What a person or a clock would have to do is done."""
-        api, before, still_since = self.world.server.client(timeout=120), None, time.monotonic()
-        while left := observe.under_way(api, self.world.server.db):
+        api, before, still_since = self.world.client(timeout=120), None, time.monotonic()
+        while left := observe.under_way(api, self.world):
             self.finishers.check()
             self.clear_doubts(last)
             for tenant in scene.TENANTS:
@@ -99,8 +103,9 @@ class Round:
         return [api.get(f"/api/v1/runs/{run}/why", tenant=tenant).json for tenant, run in left[:10]]
 
     def end(self):
-        """The streams are read to the last mark; then nobody is left."""
+        """The streams are read to the last mark, and the bus and the webhook have it; then nobody is left."""
         wait_until(self.followers_are_done, "the streams are read to their end", 3 * harness.PATIENCE_S)
+        wait_until(lambda: observe.marks_arrived(self.world), "the last mark has gone everywhere", 3 * harness.PATIENCE_S)
         self.finishers.end()
 
     def followers_are_done(self):

@@ -1,10 +1,11 @@
 """A TCP proxy whose links fail on command, as a process of its own.
 
-    python3 fault_proxy.py '{"seed": 1, "links": ["api", "bus"]}'
+    python3 fault_proxy.py '{"seed": 1, "ports": {"api": 4711, "bus": 4712}}'
 
-The first line of its output is {"ports": {link: port}}. Each line of its input is a command:
+It listens on one port for each link, and says so with a line. Each line of its input is a command:
 
-    {"link": NAME, "target": PORT}       where new connections go
+    {"link": NAME, "target": [PORT, …]}  where new connections go, to one after the other; past those that take none.
+                                         Without one connections are refused, as by a machine where nobody listens
     {"link": NAME, "weather": {…}}       what happens to them from now on: see WEATHER
     {"link": NAME, "cut": true}          every open connection ends
     {"counts": true}                     answered by {fault: how often}
@@ -27,24 +28,27 @@ WEATHER = {
     "cut_in": 0.0,      # chance of an end in the middle of an answer
     "lose_in": 0.0,     # chance of an end in the place of an answer: the request has arrived
     "half_close": 0.0,  # chance that the sending side is closed after a request
+    "held": False,      # nothing passes, and no connection ends, until the weather changes
 }
+HELD_S = 0.02  # between looks whether data may pass again
 DRIBBLED = 64  # of a piece that dribbles, so many bytes pass one by one
 
 
 class Proxy:
     """The process, for the tests."""
 
-    def __init__(self, seed, *links):
-        self.process = subprocess.Popen([sys.executable, __file__, json.dumps({"seed": seed, "links": links})],
+    def __init__(self, seed, ports):
+        self.ports = ports
+        self.process = subprocess.Popen([sys.executable, __file__, json.dumps({"seed": seed, "ports": self.ports})],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.ports = json.loads(self.process.stdout.readline())["ports"]
+        assert self.process.stdout.readline() == "listening\n"
 
     def tell(self, **command):
         self.process.stdin.write(json.dumps(command) + "\n")
         self.process.stdin.flush()
 
-    def target(self, link, port):
-        self.tell(link=link, target=port)
+    def target(self, link, *ports):
+        self.tell(link=link, target=ports)
 
     def weather(self, link, **weather):
         self.tell(link=link, weather=weather)
@@ -63,9 +67,10 @@ class Proxy:
 
 
 class Link:
-    def __init__(self, rng, counts):
-        self.rng, self.counts = rng, counts
-        self.target, self.weather, self.open = None, dict(WEATHER), set()
+    def __init__(self, port, rng, counts):
+        self.port, self.rng, self.counts = port, rng, counts
+        self.listener, self.targets, self.turn = None, [], 0
+        self.weather, self.open = dict(WEATHER), set()
 
     def happens(self, fault):
         return self.rng.random() < self.weather[fault]
@@ -73,13 +78,34 @@ class Link:
     def noted(self, fault):
         self.counts[fault] += 1
 
+    async def listen(self):
+        self.listener = await asyncio.start_server(self.accept, "127.0.0.1", self.port, backlog=256)
+
+    async def aim(self, targets):
+        self.targets = targets
+        if not targets and self.listener is not None:
+            self.listener.close()
+            self.listener = None
+        elif targets and self.listener is None:
+            await self.listen()
+
+    async def connect(self):
+        """(reader, writer) of the next target that takes the connection; None when none does."""
+        for _ in range(len(self.targets)):
+            self.turn += 1
+            try:
+                return await asyncio.open_connection("127.0.0.1", self.targets[self.turn % len(self.targets)])
+            except OSError:
+                continue
+        return None
+
     async def accept(self, near_reader, near_writer):
-        try:
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.target)
-        except (OSError, TypeError):
+        far = await self.connect()
+        if far is None:
             self.end(near_writer)
             self.noted("refused")
             return
+        far_reader, far_writer = far
         pair = (near_writer, far_writer)
         self.open.add(pair)
         try:
@@ -93,6 +119,8 @@ class Link:
 
     async def pump(self, reader, writer, pair, outward):
         while data := await reader.read(1 << 16):
+            while self.weather["held"]:
+                await asyncio.sleep(HELD_S)
             if self.weather["delay_ms"]:
                 await asyncio.sleep(self.rng.uniform(0, self.weather["delay_ms"]) / 1000)
             if not outward and self.happens("lose_in"):
@@ -139,13 +167,13 @@ class Link:
             writer.close()
 
 
-def obey(links, counts, command):
+async def obey(links, counts, command):
     if "counts" in command:
         print(json.dumps(counts), flush=True)
         return
     link = links[command["link"]]
     if "target" in command:
-        link.target = command["target"]
+        await link.aim(command["target"])
     if "weather" in command:
         link.weather = {**WEATHER, **command["weather"]}
     if "cut" in command:
@@ -157,13 +185,14 @@ def obey(links, counts, command):
 async def main():
     args = json.loads(sys.argv[1])
     counts, loop = collections.Counter(), asyncio.get_running_loop()
-    links = {name: Link(random.Random(f"{args['seed']}-{name}"), counts) for name in args["links"]}
-    listeners = {name: await asyncio.start_server(link.accept, "127.0.0.1", 0, backlog=256) for name, link in links.items()}
-    print(json.dumps({"ports": {name: s.sockets[0].getsockname()[1] for name, s in listeners.items()}}), flush=True)
+    links = {name: Link(port, random.Random(f"{args['seed']}-{name}"), counts) for name, port in args["ports"].items()}
+    for link in links.values():
+        await link.listen()
+    print("listening", flush=True)
     stdin = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stdin), sys.stdin)
     while line := await stdin.readline():
-        obey(links, counts, json.loads(line))
+        await obey(links, counts, json.loads(line))
 
 
 if __name__ == "__main__":

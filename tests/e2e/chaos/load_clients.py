@@ -25,7 +25,7 @@ def some_body(client, workflow, tenant):
         at_limit = rng.choice(AT_LIMIT)
         body.update({"priority": rng.randrange(-3, 4)}, **({"at_limit": at_limit} if at_limit else {}))
     if workflow == "nap" and client.chance(0.3):
-        seconds = time.time() + client.scene.world.clock.offset_s + rng.uniform(0, 2)
+        seconds = time.time() + client.scene.world.clock_offset_s + rng.uniform(0, 2)
         body["start_at"] = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + "Z"
     return body
 

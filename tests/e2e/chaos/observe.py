@@ -5,7 +5,7 @@ import re
 import entities
 import scene
 import sse
-from inspect_store import rows, run_id_text
+from inspect_store import run_id_text
 from pages import walk
 
 LAST_MARK = "the-end"
@@ -15,7 +15,7 @@ def metric(api, name):
     return sum(float(value) for value in re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", api.get("/metrics").raw.decode(), re.MULTILINE))
 
 
-def under_way(api, db):
+def under_way(api, world):
     """{what: how much of it} is not over yet."""
     left = {}
     for tenant in scene.TENANTS:
@@ -25,9 +25,8 @@ def under_way(api, db):
         for etype in (scene.COUNTER, scene.MARK, scene.FLEETING):
             for entity in walk(api, f"/api/v1/entities/{etype}?limit=200", tenant):
                 left[f"{tenant} {entity['type']} {entity['id']}"] = entity["inbox"]
-    left["half removed"] = rows(db, "SELECT count(*) FROM runs WHERE NOT EXISTS (SELECT 1 FROM events WHERE run = runs.num AND seq = 1)")[0][0]
-    left["to publish"] = api.get("/api/v1/outbox").json["depth"]
-    left["to deliver"] = metric(api, "pawl_webhook_deliveries_waiting")
+    left["half removed"] = sum(n for n, in world.rows("SELECT count(*) FROM runs WHERE NOT EXISTS (SELECT 1 FROM events WHERE run = runs.num AND seq = 1)"))
+    left["to publish"], left["to deliver"] = world.backlog()
     return {what: count for what, count in left.items() if count}
 
 
@@ -44,6 +43,12 @@ def feed_of(api, tenant):
 
 def is_last_mark(event):
     return event["type"] == "entity.signaled" and event["data"].get("name") == LAST_MARK
+
+
+def marks_arrived(world):
+    """Whether everything was published and delivered: the last mark comes after all the rest."""
+    delivered = any(is_last_mark(event) for _, event in list(world.hooks.events))
+    return delivered and {tenant for tenant, _, event in published(world) if is_last_mark(event)} == set(scene.TENANTS)
 
 
 @dataclasses.dataclass
@@ -74,7 +79,7 @@ def see(api, world):
             if shown.status == 200:  # retention goes on meanwhile
                 runs[tenant][listed["id"]] = shown.json
                 timelines[listed["id"]] = walk(api, f"/api/v1/runs/{listed['id']}/events?limit=200", tenant)
-    kept = rows(world.server.db, "SELECT t.id, i.key, i.run_id FROM idempotency i JOIN tenants t ON t.num = i.tenant")
+    kept = world.rows("SELECT t.id, i.key, i.run_id FROM idempotency i JOIN tenants t ON t.num = i.tenant")
     return Seen(
         runs=runs, timelines=timelines,
         keys={(tenant, key): run_id_text(run) if run else None for tenant, key, run in kept},

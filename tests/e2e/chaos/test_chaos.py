@@ -32,7 +32,7 @@ def live_through(library, folder, seed, seconds):
         r.carry_out(steps)
         r.settle()
         r.end()
-        seen = observe.see(w.server.client(timeout=600), w)
+        seen = observe.see(w.client(timeout=600), w)
         counts = r.counts(seen)
         broken = verdict.broken_promises(ledgers.Book(ledger.path), seen, ledger.refusals)
         assert not broken, verdict.told(broken)

@@ -25,7 +25,7 @@ def quiet_round(fault_library, tmp_path_factory):
         wait_until(lambda: r.check() or has_everything(ledger), "the load has done some of everything", 600)
         r.settle()
         r.end()
-        left = ledgers.Book(ledger.path), observe.see(w.server.client(timeout=600), w)
+        left = ledgers.Book(ledger.path), observe.see(w.client(timeout=600), w)
     gc.freeze()  # a collection in a child would copy all of it
     yield left
     gc.unfreeze()

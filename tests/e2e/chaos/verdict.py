@@ -8,6 +8,7 @@ import verdict_results
 
 # What the same request was repeated after. Anything else that a server says it cannot do is a defect.
 REFUSALS = {"503 STORE_FULL", "503 STORE_FAILED", "503 SHUTTING_DOWN", "503 STORE_BUSY", "409 IDEMPOTENCY_IN_FLIGHT"}
+CLUSTER_REFUSALS = REFUSALS - {"503 STORE_FULL"} | {"503 SHARD_UNAVAILABLE"}
 OVER = {"RUN_IS_OVER", "RUN_NOT_UNDER_WAY", "RUN_NOT_OVER", "RUN_NOT_RETRYABLE", "RUN_IS_A_CHILD", "RUN_BEING_REMOVED", "RUN_NOT_FOUND"}
 LIMITED = {"MAX_CONCURRENT_RUNS", "QUEUE_FULL", "RATE_LIMITED"}
 LEASES = {"LEASE_LOST", "JOB_NOT_FOUND"}
@@ -23,7 +24,7 @@ CODES = {
 }
 
 
-def answers(book, seen, refusals=()):
+def answers(book, seen, refusals=(), allowed=REFUSALS):
     """Everybody was answered in the end, and nobody with what the contract does not have."""
     for op in book.in_doubt():
         if op.kind != "claim":
@@ -32,7 +33,7 @@ def answers(book, seen, refusals=()):
         for status, body, _ in op.answers:
             if status not in (200, 202) and body.get("code") not in CODES[op.kind]:
                 yield f"{op} was answered with {status} {body.get('code')}"
-    for why in set(refusals) - REFUSALS:
+    for why in set(refusals) - allowed:
         yield f"{refusals[why]} requests were refused with {why}"
 
 
@@ -171,8 +172,8 @@ CHECKS = (one_run_per_key, keys_are_kept, no_run_is_lost, no_run_comes_from_nowh
           *verdict_results.CHECKS, *verdict_events.CHECKS, *verdict_limits.CHECKS)
 
 
-def broken_promises(book, seen, refusals=()):
-    found = [f"answers: {what}" for what in answers(book, seen, refusals)]
+def broken_promises(book, seen, refusals=(), allowed=REFUSALS):
+    found = [f"answers: {what}" for what in answers(book, seen, refusals, allowed)]
     for check in CHECKS:
         found += [f"{check.__name__}: {what}" for what in check(book, seen)]
     return found

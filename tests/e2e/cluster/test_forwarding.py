@@ -101,10 +101,10 @@ def test_callers_of_one_key_on_three_nodes_make_one_run(postgres, tmp_path):
 def test_limits_are_exact_over_three_nodes(postgres, tmp_path):
     with nodes(postgres, tmp_path, count=3) as servers:
         clients = [s.client() for s in servers]
-        names = [clients[0].tenant(max_concurrent_runs=7) for _ in range(4)]
+        names = [clients[0].tenant(max_concurrent_runs=7) for _ in range(20)]
         for name in names:
             clients[0].workflow(name)
-        replies = together(96, lambda i: (names[i % 4], clients[i % 3].start(names[i % 4], key=f"k{i}")))
+        replies = together(1000, lambda i: (names[i % 20], clients[i % 3].start(names[i % 20], key=f"k{i}")))
         for name in names:
             got = [r for tenant, r in replies if tenant == name]
             assert sorted(r.status for r in got) == [200] * 7 + [429] * (len(got) - 7)

@@ -49,11 +49,11 @@ class SqliteStore:
 
 
 class PostgresStore:
-    """The tables of the one shard."""
+    """The tables of a shard; a store of the tests has one, unless they are about several."""
 
-    def __init__(self, url):
+    def __init__(self, url, shard=0):
         whole = psycopg2.extensions.new_type((1700,), "WHOLE", lambda value, _: value if value is None else int(value))  # sum() of integers
-        self.connection = psycopg2.connect(url, options="-c search_path=pawl_0,pawl,public -c lock_timeout=30s")
+        self.connection = psycopg2.connect(url, options=f"-c search_path=pawl_{shard},pawl,public -c lock_timeout=30s")
         self.connection.autocommit = True
         psycopg2.extensions.register_type(whole, self.connection)
 

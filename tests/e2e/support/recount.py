@@ -29,10 +29,9 @@ def key_text(path, value):
 class Snapshot:
     """One moment of a store, also of one that a server has open."""
 
-    def __init__(self, db):
-        with inspect_store.opened(db) as store:
-            store.begin()
-            self._read(store.rows)
+    def __init__(self, store):
+        store.begin()
+        self._read(store.rows)
 
     def _read(self, rows):
         self.runs = [Run(*row[:6], json.loads(row[6]), row[7]) for row in rows(
@@ -145,15 +144,25 @@ class Snapshot:
         return [run for run in self.queued if of_tenant[run.tenant] > 0 and all(of_scope[num] > 0 for num in self.scope_nums(run))]
 
 
-def assert_recounted(db):
-    """The counters, holders and lines of the file are exactly those of its runs."""
-    wrong = Snapshot(db).differences()
+def snapshot(db):
+    with inspect_store.opened(db) as store:
+        return Snapshot(store)
+
+
+def assert_store_recounted(store):
+    """The counters, holders and lines of the store are exactly those of its runs."""
+    wrong = Snapshot(store).differences()
     assert not wrong, "\n".join(wrong)
+
+
+def assert_recounted(db):
+    with inspect_store.opened(db) as store:
+        assert_store_recounted(store)
 
 
 def assert_within_limits(db, *tenants):
     """No limit of these tenants has more runs than it says. Only where limits were never lowered."""
-    s = Snapshot(db)
+    s = snapshot(db)
     of_tenant, of_scope = s.room()
     left = {f"tenant {s.tenants[num][0]}": room for num, room in of_tenant.items() if s.tenants[num][0] in tenants}
     left.update({f"{s.scopes[num][1:4]}": room for num, room in of_scope.items() if s.tenants[s.scopes[num][0]][0] in tenants})

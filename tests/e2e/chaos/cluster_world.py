@@ -1,0 +1,261 @@
+"""Three nodes on one database under test, and everything around them: a PostgreSQL server with a synchronous standby, a clock for each node, and a
+proxy between clients and nodes, between each node and both servers of the database, and between the nodes."""
+import contextlib
+import http.client
+import os
+import pathlib
+import signal
+import statistics
+import tempfile
+import time
+
+import faults
+import harness
+import observe
+from cli import pawl
+from harness import wait_until
+from inspect_store import PostgresStore
+from postgres_pair import PostgresPair
+from surroundings import Surroundings
+
+NODES = ("n0", "n1", "n2")
+SHARDS = 6
+SERVED_AGAIN_S = 120  # nothing is served again later than that; how long it takes is printed
+PROBE_S = 1.5  # a probe that is not answered by then is repeated
+PROBE_PAUSE_S = 0.05  # between two of them
+LINKS = [f"{what}-{node}" for node in NODES for what in ("left", "right", "peer")]  # to the servers of the database; of the others to this node
+
+
+class Node(harness.Server):
+    """One process, or its successor after a kill."""
+
+    def __init__(self, world, name, library):
+        folder = pathlib.Path(world.folder) / name
+        folder.mkdir()
+        self.name, self.paused, self.clock = name, False, faults.Clock(folder)
+        ports = world.proxy.ports
+        hosts = ",".join(f"127.0.0.1:{ports[f'{side}-{name}']}" for side in ("left", "right"))
+        super().__init__(folder, "--node", name, "--advertise", f"http://127.0.0.1:{ports[f'peer-{name}']}", "--bus", world.bus_url, "--log-level", "warn",
+                         store=f"postgres://pawl@{hosts}/postgres?target_session_attrs=read-write", preload=library, tls=False,
+                         env=faults.environment(PAWL_CLOCK_FILE=self.clock.file))
+
+
+class ClusterWorld(Surroundings):
+    def __init__(self, folder, library, ledger, seed):
+        super().__init__(folder, ledger, seed, *LINKS)
+        self.database = PostgresPair()
+        self.nodes = [Node(self, name, library) for name in NODES]
+        self.probes = {}  # shard → a tenant that lives there
+        self.probed = 0
+        self.times = {}  # kind of fault → seconds until every shard was served again
+
+    def open(self):
+        super().open()
+        self.database.open()
+        self.route_database()
+        self.init_cluster()
+        for node in self.nodes:
+            node.start()
+            self.route(node)
+        wait_until(self.is_settled, "every node has its share of the shards", SERVED_AGAIN_S)
+        self.find_probes()
+        return self
+
+    def init_cluster(self):
+        done = pawl("cluster", "init", "--shards", str(SHARDS), "--store", self.store)
+        assert done.code == 0, done
+
+    @property
+    def store(self):
+        """The database itself, past the proxies."""
+        return f"postgres://pawl@127.0.0.1:{self.database.primary.port}/postgres"
+
+    def route_database(self, *dead):
+        """Nobody listens where a server is dead."""
+        for server in self.database.servers:
+            for node in self.nodes:
+                self.proxy.target(f"{server.folder.name}-{node.name}", *([] if server in dead else [server.port]))
+
+    def route(self, node):
+        """Clients and the other nodes find the process; a balancer leaves out one that is paused."""
+        if node.process is not None:
+            self.proxy.target(f"peer-{node.name}", node.port)
+        self.proxy.target("api", *(n.port for n in self.nodes if n.process is not None and not n.paused))
+
+    def close(self):
+        for node in self.nodes:
+            if node.process is not None:
+                node.kill()
+        super().close()
+        self.database.close()
+
+    def stop(self):
+        for node in self.nodes:
+            assert node.stop() == 0, node.log()[-4000:]
+
+    def log(self):
+        return "\n".join(f"--- {node.name}\n{node.log()[-4000:]}" for node in self.nodes if (node.folder / "stderr.log").exists())
+
+    # --- what is in it ---
+
+    @property
+    def clock_offset_s(self):
+        return self.nodes[0].clock.offset_s
+
+    def set_clock(self, offset_s):
+        for node in self.nodes:
+            node.clock.set(offset_s)
+
+    def in_each_shard(self, work):
+        found = []
+        for shard in range(SHARDS):
+            with contextlib.closing(PostgresStore(self.store, shard)) as store:
+                found += work(store)
+        return found
+
+    def rows(self, sql):
+        return self.in_each_shard(lambda store: store.rows(sql))
+
+    def backlog(self):
+        """(events that the bus lacks, webhook deliveries that wait)"""
+        clients = [node.client() for node in self.nodes]
+        return tuple(sum(observe.metric(api, name) for api in clients) for name in ("pawl_outbox_depth", "pawl_webhook_deliveries_waiting"))
+
+    # --- service ---
+
+    def is_settled(self):
+        """No shard will move."""
+        views = [[s["owner"] for s in node.client().get("/readyz").json["shards"] if s["state"] == "serving"] for node in self.nodes]
+        return all(view == views[0] for view in views) and [views[0].count(name) for name in NODES] == [SHARDS // len(NODES)] * len(NODES)
+
+    def find_probes(self):
+        api, made = self.client(), 0
+        while len(self.probes) < SHARDS:
+            made += 1
+            assert made < 100 * SHARDS, "some shard gets no tenant"
+            assert api.put(f"/api/v1/tenants/probe-{made}", {}, tenant=f"probe-{made}").status == 200
+            for shard in range(SHARDS):
+                with contextlib.closing(PostgresStore(self.store, shard)) as store:
+                    if store.rows("SELECT 1 FROM tenants WHERE id = ?", f"probe-{made}"):
+                        self.probes.setdefault(shard, f"probe-{made}")
+
+    def changes(self, tenant):
+        """Whether a change of this tenant is acknowledged now."""
+        self.probed += 1
+        try:
+            if self.client(timeout=PROBE_S).put(f"/api/v1/tenants/{tenant}", {"name": f"probe {self.probed}"}, tenant=tenant).status == 200:
+                return True
+        except (OSError, http.client.HTTPException):
+            pass
+        time.sleep(PROBE_PAUSE_S)  # how often it asks; nothing is waited for
+        return False
+
+    def await_service(self, kind, since):
+        """Until a change in every shard was acknowledged."""
+        for shard, tenant in self.probes.items():
+            wait_until(lambda tenant=tenant: self.supervise() or self.changes(tenant), f"shard {shard} is served again after {kind}", SERVED_AGAIN_S)
+        self.times.setdefault(kind, []).append(time.monotonic() - since)
+
+    def told_times(self):
+        return "\n".join(f"  served again after {kind}: {len(times)} times, median {statistics.median(times):.2f} s, worst {max(times):.2f} s"
+                         for kind, times in sorted(self.times.items()))
+
+    def supervise(self):
+        """No node ends by itself, whatever happens around it."""
+        for node in self.nodes:
+            if node.process is not None and node.process.poll() is not None:
+                raise AssertionError(f"node {node.name} ended with {node.process.returncode}\n{node.log()[-4000:]}")
+
+    # --- faults ---
+
+    def kill(self, number, at_once):
+        """Started again at once it takes its shards back; otherwise the others take them."""
+        node, since = self.nodes[number], time.monotonic()
+        self.counts["kill"] += 1
+        node.kill()
+        self.route(node)
+        if not at_once:
+            self.await_service("a kill", since)
+        node.start()
+        self.route(node)
+        if at_once:
+            self.await_service("a kill and a restart", since)
+
+    def terminate(self, number):
+        node, since = self.nodes[number], time.monotonic()
+        self.counts["terminate"] += 1
+        assert node.stop() == 0, node.log()[-4000:]
+        self.route(node)
+        self.await_service("a hand-over", since)
+        node.start()
+        self.route(node)
+
+    def pause(self, number, seconds):
+        """Beyond its lease, so that the others have its shards when it comes back."""
+        node, since = self.nodes[number], time.monotonic()
+        self.counts["pause"] += 1
+        node.paused = True
+        os.kill(node.process.pid, signal.SIGSTOP)
+        self.route(node)
+        self.await_service("a pause", since)
+        time.sleep(max(0.0, since + seconds - time.monotonic()))  # the length of the fault
+        os.kill(node.process.pid, signal.SIGCONT)
+        node.paused = False
+        self.route(node)
+        self.await_service("the return of a paused node", time.monotonic())
+
+    def restart_database(self, crash):
+        self.counts["database crash" if crash else "database restart"] += 1
+        self.route_database(self.database.primary)
+        self.database.restart(crash)
+        self.route_database()
+        self.await_service("a restart of PostgreSQL", time.monotonic())
+
+    def promote(self):
+        self.counts["promotion"] += 1
+        since = time.monotonic()
+        self.route_database(self.database.primary)
+        self.database.fail_over()
+        self.await_service("a promotion, with the promotion itself", since)
+        self.database.attach()
+        self.route_database()
+
+    @staticmethod
+    def database_links(number):
+        return [f"{side}-{NODES[number]}" for side in ("left", "right")]
+
+    @staticmethod
+    def peer_link(number):
+        """The others' way to this node."""
+        return f"peer-{NODES[number]}"
+
+    def cut_links(self, *links):
+        since = time.monotonic()
+        for link in links:
+            self.cut(link)
+        self.await_service("a cut", since)
+
+    def skew(self, number, seconds):
+        """Only this node's clock: at most an hour from the machine's."""
+        clock = self.nodes[number].clock
+        self.counts["skewed clock"] += 1
+        clock.set(max(-3600, min(3600, clock.offset_s + seconds)))
+        self.furthest_s = max(self.furthest_s, clock.offset_s)
+
+    def calm(self):
+        self.supervise()
+        super().calm()
+        self.await_service("the last fault", time.monotonic())
+
+
+@contextlib.contextmanager
+def cluster_world(library, ledger, seed):
+    with tempfile.TemporaryDirectory(prefix="pawl-cluster-") as folder:
+        w = ClusterWorld(folder, library, ledger, seed)
+        try:
+            yield w.open()
+        except BaseException:
+            print(w.log())
+            raise
+        finally:
+            w.close()
