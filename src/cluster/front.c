@@ -11,12 +11,6 @@
 
 struct front *front_new(const struct front_config *config)
 {
-    static const struct metric_spec FORWARDED = {
-        "pawl_forwarded_requests_total",
-        "Requests that were sent on to the node that owns the tenant's shard.",
-        METRIC_COUNTER,
-        {"node", NULL},
-        NULL};
     struct front *f = calloc(1, sizeof(*f));
     if (f == NULL)
         return NULL;
@@ -28,9 +22,8 @@ struct front *front_new(const struct front_config *config)
     f->config.url = str_of(f->url);
     f->auth = node_auth_new(config->secret, config->session);
     f->client = node_client_new(&config->client);
-    f->forwarded = metrics_declare(config->metrics, &FORWARDED);
     f->view = config->cluster.view(config->cluster.ctx);
-    if (f->auth != NULL && f->client != NULL && f->forwarded != NULL)
+    if (f->auth != NULL && f->client != NULL)
         return f;
     front_free(f);
     return NULL;

@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "cluster/node_call.h"
+#include "cluster/node_metrics.h"
 
 /* Who serves a shard now. */
 struct front_owner {
@@ -31,7 +32,7 @@ struct front_cluster {
 
 struct front_config {
     const struct env *env;
-    struct metrics *metrics;
+    const struct node_metrics *metrics;
     struct api *node_api;        /* for what concerns the node and no shard */
     const struct api_auth *auth; /* NULL: no keys are needed (--dev) */
     struct str secret;           /* of the cluster */

@@ -55,7 +55,7 @@ static enum err open_embedded(struct node *node, struct problem *p)
     if (e != ERR_OK)
         return problem_set(p, e, "%s", h->problem.detail);
     h->state = HOST_SERVING;
-    metric_set(node->owner_gauge, STR("0"), STR_NONE, 1);
+    metric_set(node->metrics.owner, STR("0"), STR_NONE, 1);
     return ERR_OK;
 }
 
@@ -83,13 +83,7 @@ static enum err make_parts(struct node *node, struct problem *p)
 
 static enum err open_any(struct node *node, struct problem *p)
 {
-    static const struct metric_spec OWNER = {"pawl_shard_owner",
-                                             "1 for a shard that this node serves.",
-                                             METRIC_GAUGE,
-                                             {"shard", NULL},
-                                             NULL};
-    node->owner_gauge = metrics_declare(node->config.metrics, &OWNER);
-    if (node->owner_gauge == NULL)
+    if (!node_metrics_declare(&node->metrics, node->config.metrics))
         return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     enum err e = set_name(node, p);
     if (e != ERR_OK)
@@ -334,6 +328,11 @@ void node_round_end(struct node *node)
     }
     if (node->directory != NULL)
         node_tend_hosts(node);
+}
+
+const struct node_metrics *node_metrics(const struct node *node)
+{
+    return &node->metrics;
 }
 
 /* --- shards --- */

@@ -71,6 +71,9 @@ struct str node_session(const struct node *node);
 /* The database's clock, as near as the last reading of the directory tells. */
 int64_t node_now_ms(const struct node *node);
 
+/* What it counts, and its front too. */
+const struct node_metrics *node_metrics(const struct node *node);
+
 /* --- the loop --- */
 
 /* Readable when node_poll() has something to do. */

@@ -5,15 +5,17 @@
 #include "api/node.h"
 #include "cluster/directory.h"
 #include "cluster/host.h"
+#include "cluster/node_metrics.h"
 #include "cluster/openers.h"
 
 /* What the node knows of a shard beside the directory. */
 struct shard_slot {
-    struct host *host;    /* that opens or serves it, or hands it over; NULL: none */
-    int64_t wanted_epoch; /* that the shard has once this node's wish was granted */
-    bool releasing;       /* until a view shows that it has another owner */
-    int64_t retry_at_ms;  /* after a failure, by the monotonic clock */
-    int failures;         /* in a row */
+    struct host *host;      /* that opens or serves it, or hands it over; NULL: none */
+    int64_t wanted_epoch;   /* that the shard has once this node's wish was granted */
+    enum shard_taken taken; /* how, if the wish is granted */
+    bool releasing;         /* until a view shows that it has another owner */
+    int64_t retry_at_ms;    /* after a failure, by the monotonic clock */
+    int failures;           /* in a row */
 };
 
 struct node {
@@ -27,7 +29,7 @@ struct node {
     struct shard_slot slots[CLUSTER_SHARDS_MAX];
     struct api_node api_node;
     struct api *api; /* NULL: the embedded store's only one */
-    struct metric *owner_gauge;
+    struct node_metrics metrics;
     struct problem *opening_problem; /* while the node joins: what failed */
     bool stopping;
 };

@@ -38,7 +38,7 @@ static void show_owner(struct node *node, size_t shard, bool serves)
 {
     char label[16];
     (void)snprintf(label, sizeof(label), "%zu", shard);
-    metric_set(node->owner_gauge, str_of(label), STR_NONE, serves ? 1 : 0);
+    metric_set(node->metrics.owner, str_of(label), STR_NONE, serves ? 1 : 0);
 }
 
 static void release(struct node *node, size_t shard)
@@ -110,6 +110,7 @@ static void could_not_open(struct node *node, struct host *h)
     bool elsewhere = directory_view(node->directory)->shards[h->shard].place >= 0;
     if (!elsewhere && node->opening_problem != NULL && node->opening_problem->err == ERR_OK)
         (void)problem_set(node->opening_problem, h->problem.err, "%s", h->problem.detail);
+    metric_add(node->metrics.failures, STR("opening"), STR_NONE, 1);
     size_t shard = h->shard;
     bool current = node->slots[shard].host == h;
     unlink_host(node, h);
@@ -131,6 +132,7 @@ static void opened(struct opening *o)
     h->state = HOST_SERVING;
     node->slots[h->shard].failures = 0;
     show_owner(node, h->shard, true);
+    node_metrics_count_taken(&node->metrics, node->slots[h->shard].taken);
     if (h->unwanted)
         leave(node, h);
 }
@@ -192,6 +194,7 @@ void node_tend_hosts(struct node *node)
     for (struct host *h = node->hosts; h != NULL; h = h->next) {
         if (h->state == HOST_SERVING && engine_failed(h->engine)) {
             LOG(LOG_ERROR, "a shard failed; it is taken again", LOG_N("shard", h->shard));
+            metric_add(node->metrics.failures, STR("serving"), STR_NONE, 1);
             drop(node, h);
             failed(node, h->shard);
         } else if (h->state == HOST_LEAVING && host_is_quiet(h)) {
@@ -219,11 +222,12 @@ bool node_is_opening(const struct node *node)
 
 /* --- what the directory says --- */
 
-static void want(struct node *node, size_t shard, int64_t epoch)
+static void want(struct node *node, size_t shard, int64_t epoch, enum shard_taken taken)
 {
     if (now_ms(node) < node->slots[shard].retry_at_ms || node->stopping)
         return;
     node->slots[shard].wanted_epoch = epoch + 1;
+    node->slots[shard].taken = taken;
     directory_take(node->directory, shard, epoch);
 }
 
@@ -241,7 +245,7 @@ static void own_shard(struct node *node, size_t shard, int64_t epoch, enum share
     else if (epoch == slot->wanted_epoch)
         open_shard(node, shard, epoch);
     else
-        want(node, shard, epoch);
+        want(node, shard, epoch, SHARD_TAKEN_OWN);
 }
 
 static void other_shard(struct node *node, size_t shard, int64_t epoch, enum share_move move)
@@ -252,14 +256,28 @@ static void other_shard(struct node *node, size_t shard, int64_t epoch, enum sha
         LOG(LOG_WARN, "another node has taken a shard", LOG_N("shard", shard));
         drop(node, slot->host);
     } else if (move == SHARE_TAKE) {
-        want(node, shard, epoch);
+        bool had_owner = directory_view(node->directory)->shards[shard].owner >= 0;
+        want(node, shard, epoch, had_owner ? SHARD_TAKEN_EXPIRED : SHARD_TAKEN_FREE);
     }
+}
+
+static void show_view(struct node *node, const struct cluster_view *view)
+{
+    size_t unowned = 0;
+    for (size_t i = 0; i < view->shard_count; i++) {
+        int owner = view->shards[i].owner;
+        unowned += owner < 0 || !cluster_node_lives(&view->nodes[owner]);
+    }
+    metric_set(node->metrics.unowned, STR_NONE, STR_NONE, (double)unowned);
+    metric_set(node->metrics.read_at, STR_NONE, STR_NONE,
+               (double)env_now_ms(node->config.api.env) / 1e3);
 }
 
 void node_adopt_view(struct node *node)
 {
     const struct cluster_view *view = directory_view(node->directory);
     enum share_move moves[CLUSTER_SHARDS_MAX];
+    show_view(node, view);
     share_plan(view, moves);
     for (size_t i = 0; i < view->shard_count; i++) {
         bool own = view->self >= 0 && view->shards[i].owner == view->self;

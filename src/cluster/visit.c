@@ -161,7 +161,7 @@ static void send_to(struct visit *v, const struct front_owner *owner)
         return;
     }
     if (owner->api == NULL)
-        metric_add(f->forwarded, owner->node, STR_NONE, 1);
+        metric_add(f->config.metrics->forwarded, owner->node, STR_NONE, 1);
     set_under_way(v, true);
     v->lost_at_ms = 0;
     forward_begin(&v->forward);
@@ -223,6 +223,14 @@ static bool is_repeatable(const struct http_request *req)
            http_header(req, "X-Idempotency-Key", NULL).ptr != NULL;
 }
 
+static void count_failure(const struct visit *v, enum forward_end end)
+{
+    const char *reason = end == FORWARD_UNKNOWN         ? "no_answer"
+                         : v->forward.reason[0] != '\0' ? "not_taken"
+                                                        : "not_reached";
+    metric_add(v->front->config.metrics->forward_failures, str_of(reason), STR_NONE, 1);
+}
+
 static void over(struct forward *forward, enum forward_end end)
 {
     struct visit *v = forward->owner;
@@ -236,6 +244,7 @@ static void over(struct forward *forward, enum forward_end end)
         go_on(v);
         return;
     }
+    count_failure(v, end);
     LOG(LOG_WARN, "a forwarded request was not answered", LOG_Z("url", forward->url),
         LOG_Z("error", forward_error(forward)));
     bool again = end == FORWARD_NOT_TAKEN || forward->repeatable || has_body_key(v);

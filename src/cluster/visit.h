@@ -18,7 +18,6 @@ struct front {
     char url[NODE_URL_LEN_MAX + 1];     /* where it is reached */
     struct node_auth *auth;
     struct node_client *client;
-    struct metric *forwarded;
     struct visit *visits;
     size_t waiting;        /* of them that are not under way */
     size_t turn;           /* which shard the next errand begins with */

@@ -38,6 +38,8 @@ static const struct {
     {PLACE(entity_calls), {"pawl_entity_calls_total", "Entity handler calls, by outcome.", METRIC_COUNTER, {"outcome", NULL}, NULL}},
     {PLACE(commit_seconds), {"pawl_commit_seconds", "Time to commit one batch durably.", METRIC_HISTOGRAM, {NULL, NULL}, METRIC_SECONDS}},
     {PLACE(batch_size), {"pawl_commit_batch_size", "Requests made durable by one commit.", METRIC_HISTOGRAM, {NULL, NULL}, METRIC_SIZES}},
+    {PLACE(reconnects), {"pawl_store_reconnects_total", "Times that the writer of a shard has replaced a lost connection to PostgreSQL.", METRIC_COUNTER, {NULL, NULL}, NULL}},
+    {PLACE(in_doubt), {"pawl_commits_in_doubt_total", "Commits whose answer was lost with the connection, by what became of them.", METRIC_COUNTER, {"outcome", NULL}, NULL}},
     {PLACE(jobs), {"pawl_jobs", "Jobs waiting for a worker.", METRIC_GAUGE, {"queue", "state"}, NULL}},
     {PLACE(outbox_depth), {"pawl_outbox_depth", "Messages not yet acknowledged by the bus.", METRIC_GAUGE, {NULL, NULL}, NULL}},
     {PLACE(outbox_lag), {"pawl_outbox_lag_seconds", "Age of the oldest message not yet acknowledged by the bus.", METRIC_GAUGE_LARGEST, {NULL, NULL}, NULL}},
@@ -89,6 +91,10 @@ bool engine_metrics_init(struct engine_metrics *m, struct metrics *registry)
         metric_add(m->entity_signals, str_of(SIGNALS[i]), STR_NONE, 0);
     for (enum entity_call_end end = 0; end < ENTITY_CALL_COUNT; end++)
         metric_add(m->entity_calls, str_of(entity_call_end_name(end)), STR_NONE, 0);
+    metric_add(m->reconnects, STR_NONE, STR_NONE, 0);
+    static const char *const OUTCOMES[] = {"committed", "aborted", "unknown"};
+    for (size_t i = 0; i < ARRAY_LEN(OUTCOMES); i++)
+        metric_add(m->in_doubt, str_of(OUTCOMES[i]), STR_NONE, 0);
     metric_add(m->webhook_attempts, STR("delivered"), STR_NONE, 0);
     metric_add(m->webhook_attempts, STR("failed"), STR_NONE, 0);
     return true;

@@ -24,6 +24,8 @@ struct engine_metrics {
     struct metric *entity_signals;
     struct metric *entity_calls;
     struct metric *commit_seconds;
+    struct metric *reconnects; /* of the store */
+    struct metric *in_doubt;
     struct metric *batch_size;
     struct metric *jobs;
     struct metric *outbox_depth;

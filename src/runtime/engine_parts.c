@@ -157,7 +157,9 @@ static enum err start_threads(struct engine_parts *parts, const struct engine_co
                                .env = config->env,
                                .log_bytes_max = config->log_bytes_max,
                                .folds_in_background = true,
-                               .marks = &parts->durability.marks};
+                               .marks = &parts->durability.marks,
+                               .reconnects = parts->metrics.reconnects,
+                               .in_doubt = parts->metrics.in_doubt};
     struct loop_reader_config reader = {config->store_url, config->env,
                                         parts->stats,      parts->minutes,
                                         parts->auth,       parts->metrics.auth_failures,

@@ -222,7 +222,7 @@ static enum err open_front(struct server *s, const struct server_config *config,
         return ERR_OK;
     struct front_config front = {
         .env = &ENV_SYSTEM,
-        .metrics = s->metrics,
+        .metrics = node_metrics(s->node),
         .node_api = node_api(s->node),
         .auth = s->identity != NULL ? identity_auth(s->identity) : NULL,
         .secret = node_secret(s->node),

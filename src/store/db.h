@@ -18,6 +18,7 @@
 
 #include "base/crypto.h"
 #include "base/env.h"
+#include "base/metrics.h"
 #include "base/problem.h"
 
 #include <stdatomic.h>
@@ -62,6 +63,11 @@ struct db_config {
      * NULL: db_commit() does both. Engines may ignore it and do both. Outlives the connection. */
     struct db_marks *marks;
     enum db_copy copy; /* a writer's */
+    /* A writer's, of an engine across a network; NULL: nothing is counted. Connections that took
+     * the place of a lost one, and commits whose answer was lost, by what became of them:
+     * `committed`, `aborted` or `unknown`. */
+    struct metric *reconnects;
+    struct metric *in_doubt;
 };
 
 /* The scheme of the URL chooses the engine. A writer takes the store's lock, creates what is

@@ -110,10 +110,21 @@ static struct trip send_commit(struct postgres_db *db, bool *ret_asked)
     return trip;
 }
 
+static enum db_outcome settle_and_count(struct postgres_db *db)
+{
+    enum db_outcome outcome = settle(db);
+    const char *name = outcome == DB_COMMITTED ? "committed"
+                       : outcome == DB_ABORTED ? "aborted"
+                                               : "unknown";
+    if (db->in_doubt != NULL)
+        metric_add(db->in_doubt, str_of(name), STR_NONE, 1);
+    return outcome;
+}
+
 static enum db_outcome outcome_of(struct postgres_db *db, const struct trip *trip, bool asked)
 {
     if (asked && postgres_is_lost(db))
-        return settle(db);
+        return settle_and_count(db);
     if (trip->err != ERR_OK)
         return db->fenced ? DB_FENCED : DB_ABORTED;
     /* A transaction that has failed is rolled back without an error. */
@@ -239,6 +250,8 @@ static enum err open_db(const struct db_config *config, struct str address, stru
     db->access = config->access;
     db->env = config->env;
     db->copy = config->copy;
+    db->reconnects = config->reconnects;
+    db->in_doubt = config->in_doubt;
     postgres_batch_init(&db->batch);
     enum err e = postgres_read_url(db, config->url, p);
     bool lazy = db->is_node && db->access == DB_READER; /* the owner has just opened the store */

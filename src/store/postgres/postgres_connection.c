@@ -262,9 +262,12 @@ enum err postgres_connect_again(struct postgres_db *db)
         PQfinish(db->conn);
         db->conn = NULL;
     }
-    if (e == ERR_OK && db->session > 1)
+    if (e == ERR_OK && db->session > 1) {
         LOG(LOG_INFO, "connected to PostgreSQL again");
-    else if (e != ERR_OK)
+        if (db->reconnects != NULL)
+            metric_add(db->reconnects, STR_NONE, STR_NONE, 1);
+    }
+    if (e != ERR_OK)
         LOG(e == ERR_STORE_FAILED ? LOG_ERROR : LOG_WARN, "cannot go on with PostgreSQL",
             LOG_Z("why", p.detail));
     problem_release(&p);

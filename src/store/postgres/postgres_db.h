@@ -51,7 +51,9 @@ struct postgres_db {
     PGconn *conn; /* in pipeline mode, unless it is being opened */
     const struct env *env;
     enum db_access access;
-    enum db_copy copy; /* the configuration's */
+    enum db_copy copy;         /* the configuration's */
+    struct metric *reconnects; /* the same; NULL: not counted */
+    struct metric *in_doubt;
     char url[POSTGRES_URL_MAX];
     char schema[POSTGRES_SCHEMA_MAX + 1]; /* of the directory */
     int shard;

@@ -49,6 +49,10 @@ class Nodes:
         """{shard: owner}, as this node knows it; only those that are served."""
         return {s["shard"]: s["owner"] for s in self.cluster(name)["shards"] if s["state"] == "serving"}
 
+    def metric(self, name, series):
+        text = self.by_name[name].client().get("/metrics").raw.decode()
+        return next(float(line.split()[-1]) for line in text.splitlines() if line.startswith(f"{series} "))
+
     def settle(self, *names):
         """Waits until these nodes, and no others, serve all shards, evenly, and all of them know it."""
         def even():
@@ -155,6 +159,7 @@ def test_the_shards_of_a_node_that_was_killed_are_served_again_and_nothing_is_lo
         again = nodes.begin(tenant, key).json
         assert (again["run_id"], again["created"]) == (run, False)
     assert len(set(acknowledged.values())) == len(acknowledged)
+    assert nodes.metric("n2", 'pawl_shards_taken_total{from="expired"}') == SHARDS // 2
 
 
 def tenants_of(nodes, postgres, node):

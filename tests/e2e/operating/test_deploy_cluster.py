@@ -148,6 +148,7 @@ def test_three_nodes_behind_the_proxy_serve_while_one_of_them_restarts(postgres,
             assert [(r.status, r.json["created"]) for r in replies] == [(200, True)] + [(200, False)] * 3
         for name, port in d.metrics_ports.items():
             page = deployment.Client(port).get("/metrics").raw.decode()
+            assert "\npawl_shards_unowned 0\n" in page and re.search(r"^pawl_directory_read_timestamp_seconds \d", page, re.M), name
             assert len(re.findall(r"^pawl_shard_owner\{.*\} 1$", page, re.M)) == deployment.SHARDS // len(NODES), name
 
         assert d.stop("node-2") == 0

@@ -10,7 +10,9 @@ import yaml
 import harness
 
 PROMETHEUS = harness.ROOT / "deploy" / "prometheus"
-DASHBOARD = harness.ROOT / "deploy" / "grafana" / "pawl.json"
+DASHBOARDS = sorted((harness.ROOT / "deploy" / "grafana").glob("*.json"))
+VARIABLES = {"pawl.json": {"DS_PROMETHEUS", "instance", "tenant"}, "cluster.json": {"DS_PROMETHEUS", "instance"}}
+each_dashboard = pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.name)
 MANUAL = [harness.ROOT / "docs" / page for page in ("operations.md", "alerts.md")]
 
 
@@ -25,17 +27,13 @@ def rules():
     return [rule for group in document["groups"] for rule in group["rules"]]
 
 
-def dashboard():
-    return json.loads(DASHBOARD.read_text())
+def panels(path):
+    return [p for p in json.loads(path.read_text())["panels"] if p["type"] != "row"]
 
 
-def panels():
-    return [p for p in dashboard()["panels"] if p["type"] != "row"]
-
-
-def expressions():
-    """The dashboard's queries, with what Grafana would put in for its variables."""
-    found = [t["expr"] for p in panels() for t in p["targets"]]
+def expressions(path):
+    """A dashboard's queries, with what Grafana would put in for its variables."""
+    found = [t["expr"] for p in panels(path) for t in p["targets"]]
     return [e.replace("$__rate_interval", "5m").replace("$instance", ".*").replace("$tenant", ".*") for e in found]
 
 
@@ -74,15 +72,23 @@ def test_every_runbook_is_a_section_of_the_manual():
     assert not missing, ", ".join(missing)
 
 
-# --- dashboard ---
+# --- dashboards ---
 
-def test_panel_ids_are_unique():
-    ids = [p["id"] for p in dashboard()["panels"]]
+def test_the_dashboards_have_names_of_their_own():
+    found = [json.loads(path.read_text()) for path in DASHBOARDS]
+    assert {path.name for path in DASHBOARDS} == set(VARIABLES)
+    assert len({d["uid"] for d in found}) == len({d["title"] for d in found}) == len(found)
+
+
+@each_dashboard
+def test_panel_ids_are_unique(path):
+    ids = [p["id"] for p in json.loads(path.read_text())["panels"]]
     assert len(ids) == len(set(ids)) and all(isinstance(i, int) and i > 0 for i in ids)
 
 
-def test_panels_do_not_overlap():
-    places = [(p["title"], p["gridPos"]) for p in dashboard()["panels"]]
+@each_dashboard
+def test_panels_do_not_overlap(path):
+    places = [(p["title"], p["gridPos"]) for p in json.loads(path.read_text())["panels"]]
     for title, at in places:
         assert 0 <= at["x"] and at["x"] + at["w"] <= 24 and at["y"] >= 0 and at["w"] > 0 and at["h"] > 0, title
     for (one, a), (two, b) in itertools.combinations(places, 2):
@@ -91,15 +97,17 @@ def test_panels_do_not_overlap():
         assert beside or above, (one, two)
 
 
-def test_every_query_goes_to_the_chosen_data_source():
-    variables = {v["name"]: v for v in dashboard()["templating"]["list"]}
-    assert set(variables) == {"DS_PROMETHEUS", "instance", "tenant"} and variables["DS_PROMETHEUS"]["type"] == "datasource"
-    asking = panels() + [v for v in variables.values() if v["type"] == "query"]
+@each_dashboard
+def test_every_query_goes_to_the_chosen_data_source(path):
+    variables = {v["name"]: v for v in json.loads(path.read_text())["templating"]["list"]}
+    assert set(variables) == VARIABLES[path.name] and variables["DS_PROMETHEUS"]["type"] == "datasource"
+    asking = panels(path) + [v for v in variables.values() if v["type"] == "query"]
     assert all(a["datasource"] == {"type": "prometheus", "uid": "${DS_PROMETHEUS}"} for a in asking)
 
 
-def test_every_query_of_the_dashboard_is_promql(tmp_path):
-    queries = [{"record": f"query:{i}", "expr": e} for i, e in enumerate(expressions())]
+@each_dashboard
+def test_every_query_of_the_dashboard_is_promql(path, tmp_path):
+    queries = [{"record": f"query:{i}", "expr": e} for i, e in enumerate(expressions(path))]
     assert queries and not any("$" in q["expr"] for q in queries)
     (tmp_path / "queries.yml").write_text(json.dumps({"groups": [{"name": "dashboard", "rules": queries}]}))
     promtool("check", "rules", tmp_path / "queries.yml")
@@ -122,14 +130,14 @@ def test_queried_finds_names_and_nothing_else():
 
 
 @pytest.mark.parametrize("path, read", [
-    (PROMETHEUS / "alerts.yml", lambda: [r["expr"] for r in rules()]),
-    (DASHBOARD, expressions),
-], ids=["alerts", "dashboard"])
+    (PROMETHEUS / "alerts.yml", lambda _: [r["expr"] for r in rules()]),
+    *((path, expressions) for path in DASHBOARDS),
+], ids=["alerts", *(path.stem for path in DASHBOARDS)])
 def test_every_metric_is_one_that_the_server_exports(path, read, api):
     kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", api.get("/metrics").raw.decode(), re.M))
     histograms = {name for name, kind in kinds.items() if kind == "histogram"}
     series = (kinds.keys() - histograms) | {name + suffix for name in histograms for suffix in ("_bucket", "_sum", "_count")}
-    in_queries = set().union(*map(queried, read()))
+    in_queries = set().union(*map(queried, read(path)))
     # Prose and the queries of variables name metrics too.
     in_text = set(re.findall(r"\bpawl_\w+", path.read_text()))
     # `up` is Prometheus' own.

@@ -175,6 +175,29 @@ static void a_reader_connects_again(void **state)
 
 /* --- commits in doubt --- */
 
+/* What the writers of these tests count. */
+static struct metrics *registry;
+static struct metric *reconnects, *in_doubt;
+
+static void declare_metrics(void)
+{
+    static const struct metric_spec RECONNECTS = {"reconnects", "", METRIC_COUNTER, {NULL}, NULL};
+    static const struct metric_spec IN_DOUBT = {"in_doubt", "", METRIC_COUNTER, {"outcome"}, NULL};
+    registry = metrics_new();
+    reconnects = metrics_declare(registry, &RECONNECTS);
+    in_doubt = metrics_declare(registry, &IN_DOUBT);
+    assert_non_null(reconnects);
+    assert_non_null(in_doubt);
+}
+
+static void assert_counted(double replaced, const char *outcome, double doubts)
+{
+    assert_true(metric_value(reconnects, STR_NONE, STR_NONE) == replaced);
+    assert_true(metric_value(in_doubt, str_of(outcome), STR_NONE) == doubts);
+    metrics_free(registry);
+    registry = NULL;
+}
+
 static struct db *open_through(const struct cut_proxy *p, void **state)
 {
     char url[512];
@@ -183,7 +206,12 @@ static struct db *open_through(const struct cut_proxy *p, void **state)
     problem_init(&problem);
     (void)snprintf(url, sizeof(url), "postgres:///postgres?host=%s&user=pawl&schema=%s",
                    p->folder.text, schema_of(state).text);
-    struct db_config config = {.url = str_of(url), .access = DB_WRITER, .env = &ENV_SYSTEM};
+    declare_metrics();
+    struct db_config config = {.url = str_of(url),
+                               .access = DB_WRITER,
+                               .env = &ENV_SYSTEM,
+                               .reconnects = reconnects,
+                               .in_doubt = in_doubt};
     if (db_open(&config, &problem, &db) != ERR_OK)
         fail_msg("%s", problem.detail);
     problem_release(&problem);
@@ -202,6 +230,7 @@ static void a_commit_that_never_arrived_is_aborted(void **state)
     assert_int_equal(count_notes(db), 0);
     assert_ok(note_in_a_transaction(db, 1));
     db_close(db);
+    assert_counted(1, "aborted", 1);
     cut_proxy_stop(&p);
 }
 
@@ -216,6 +245,7 @@ static void a_commit_whose_answer_was_lost_is_found_out(void **state)
     assert_int_equal(db_commit_outcome(db), DB_COMMITTED);
     assert_int_equal(count_notes(db), 1);
     db_close(db);
+    assert_counted(1, "committed", 1);
     cut_proxy_stop(&p);
 }
 
@@ -236,6 +266,7 @@ static void a_commit_that_the_server_lost_in_a_crash_is_aborted(void **state)
     assert_ok(note_in_a_transaction(db, 1));
     PQfinish(raw.server);
     db_close(db);
+    assert_counted(1, "aborted", 1);
     cut_proxy_stop(&p);
 }
 
