@@ -31,45 +31,80 @@ struct sha256 sha256_of_parts(const struct str *parts, size_t count)
     return finish(&context);
 }
 
-static struct sha256 sha256_joined(const struct str *parts, size_t count)
+static void add_parts(SHA256_CTX *context, const struct str *parts, size_t count)
 {
-    SHA256_CTX context;
-    must(SHA256_Init(&context));
     for (size_t i = 0; i < count; i++)
-        must(SHA256_Update(&context, parts[i].ptr, parts[i].len));
-    return finish(&context);
+        must(SHA256_Update(context, parts[i].ptr, parts[i].len));
 }
 
 struct sha256 sha256_of(struct str text)
 {
-    return sha256_joined(&text, 1);
+    SHA256_CTX context;
+    must(SHA256_Init(&context));
+    add_parts(&context, &text, 1);
+    return finish(&context);
 }
 
-/* RFC 2104. OpenSSL's own HMAC fetches its algorithms again for each message. */
-struct sha256 hmac_sha256(struct str key, const struct str *parts, size_t count)
+/* --- HMAC, RFC 2104. OpenSSL's own fetches its algorithms again for each message. --- */
+
+enum { BLOCK = 64 };
+
+/* What a hash that begins with the block has come to behind it. */
+static void hash_block(const unsigned char block[static BLOCK], uint32_t ret[static SHA256_LEN / 4])
 {
-    enum { BLOCK = 64 };
-    unsigned char inner[BLOCK] = {0};
-    unsigned char outer[BLOCK];
-    struct str all[HMAC_PARTS_MAX + 1] = {{(const char *)inner, BLOCK}};
-    assert(count <= HMAC_PARTS_MAX);
+    SHA256_CTX context;
+    must(SHA256_Init(&context));
+    must(SHA256_Update(&context, block, BLOCK));
+    static_assert(sizeof(context.h) == SHA256_LEN, "the state of a hash is as long as the hash");
+    memcpy(ret, context.h, sizeof(context.h));
+    OPENSSL_cleanse(&context, sizeof(context));
+}
+
+/* Goes on behind such a block. */
+static void hash_behind_block(const uint32_t state[static SHA256_LEN / 4], SHA256_CTX *ret)
+{
+    must(SHA256_Init(ret));
+    memcpy(ret->h, state, sizeof(ret->h));
+    ret->Nl = BLOCK * 8; /* bits so far */
+}
+
+struct hmac_key hmac_key_of(struct str key)
+{
+    unsigned char block[BLOCK] = {0};
+    struct hmac_key out;
     if (key.len > BLOCK) {
         struct sha256 short_key = sha256_of(key);
-        memcpy(inner, short_key.bytes, SHA256_LEN);
-    } else {
-        memcpy(inner, key.ptr, key.len);
+        memcpy(block, short_key.bytes, SHA256_LEN);
+    } else if (key.len > 0) {
+        memcpy(block, key.ptr, key.len);
     }
-    for (size_t i = 0; i < BLOCK; i++) {
-        outer[i] = (unsigned char)(inner[i] ^ 0x5C);
-        inner[i] ^= 0x36;
-    }
-    memcpy(all + 1, parts, count * sizeof(*parts));
-    struct sha256 digest = sha256_joined(all, count + 1);
-    struct str last[] = {{(const char *)outer, BLOCK}, {(const char *)digest.bytes, SHA256_LEN}};
-    digest = sha256_joined(last, ARRAY_LEN(last));
-    OPENSSL_cleanse(inner, sizeof(inner));
-    OPENSSL_cleanse(outer, sizeof(outer));
-    return digest;
+    for (size_t i = 0; i < BLOCK; i++)
+        block[i] ^= 0x36;
+    hash_block(block, out.inner);
+    for (size_t i = 0; i < BLOCK; i++)
+        block[i] ^= 0x36 ^ 0x5C;
+    hash_block(block, out.outer);
+    OPENSSL_cleanse(block, sizeof(block));
+    return out;
+}
+
+struct sha256 hmac_key_sign(const struct hmac_key *key, const struct str *parts, size_t count)
+{
+    SHA256_CTX context;
+    hash_behind_block(key->inner, &context);
+    add_parts(&context, parts, count);
+    struct sha256 inner = finish(&context);
+    hash_behind_block(key->outer, &context);
+    must(SHA256_Update(&context, inner.bytes, SHA256_LEN));
+    return finish(&context);
+}
+
+struct sha256 hmac_sha256(struct str key, const struct str *parts, size_t count)
+{
+    struct hmac_key prepared = hmac_key_of(key);
+    struct sha256 out = hmac_key_sign(&prepared, parts, count);
+    OPENSSL_cleanse(&prepared, sizeof(prepared));
+    return out;
 }
 
 bool sha256_eq(const struct sha256 *a, const struct sha256 *b)

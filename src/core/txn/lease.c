@@ -13,8 +13,7 @@ void lease_token(const struct tx *tx, const struct job *job, char out[static LEA
     struct str parts[] = {{(const char *)job->id.bytes, sizeof(job->id.bytes)},
                           {(const char *)numbers, sizeof(numbers)},
                           job->worker};
-    struct str key = {(const char *)tx->lease_key.bytes, sizeof(tx->lease_key.bytes)};
-    struct sha256 hash = hmac_sha256(key, parts, ARRAY_LEN(parts));
+    struct sha256 hash = hmac_key_sign(&tx->lease_key, parts, ARRAY_LEN(parts));
     static const char DIGITS[] = "0123456789abcdef";
     int len = snprintf(out, LEASE_TOKEN_MAX, "%lld.", (long long)job->lease_epoch);
     assert(len > 0 && len + TOKEN_HEX < LEASE_TOKEN_MAX);

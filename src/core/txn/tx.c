@@ -25,7 +25,10 @@ enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
     ok &= tx->member != NULL;
     TX_MEMORY(X)
 #undef X
-    enum err e = ok ? secrets_get(db, env, STR("lease"), &tx->lease_key) : ERR_NO_MEMORY;
+    struct secret key;
+    enum err e = ok ? secrets_get(db, env, STR("lease"), &key) : ERR_NO_MEMORY;
+    if (e == ERR_OK)
+        tx->lease_key = hmac_key_of((struct str){(const char *)key.bytes, sizeof(key.bytes)});
     return e == ERR_OK ? idem_keys_open(tx->keys, db, env) : e;
 }
 

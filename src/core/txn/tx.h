@@ -4,6 +4,7 @@
 #ifndef PAWL_CORE_TXN_TX_H
 #define PAWL_CORE_TXN_TX_H
 
+#include "base/crypto.h"
 #include "base/trace/span.h"
 #include "core/txn/effects.h"
 #include "core/txn/op.h"
@@ -58,8 +59,8 @@ struct tx {
         };
     };
     const struct env *env;
-    struct secret lease_key; /* signs lease tokens */
-    int64_t touched;         /* the number of changes to counters that are written later */
+    struct hmac_key lease_key; /* signs lease tokens */
+    int64_t touched;           /* the number of changes to counters that are written later */
     /* Caches from one transaction to the next; see tx_memory.h. */
 #define X(member, type, until, functions) type *member;
     TX_MEMORY(X)

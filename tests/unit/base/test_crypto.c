@@ -120,6 +120,36 @@ static void known_messages_have_their_known_codes(void **state)
     }
 }
 
+/* A message of any length beside the ends of blocks, against the definition. */
+static void a_prepared_key_signs_as_the_key_does(void **state)
+{
+    (void)state;
+    enum { BLOCK = 64, LONGEST = 3 * BLOCK };
+    char message[LONGEST];
+    memset(message, 'm', sizeof(message));
+    char padded[BLOCK + LONGEST];
+    for (size_t key_len = 0; key_len <= BLOCK; key_len += 16) {
+        char key[BLOCK] = {0};
+        memset(key, 'k', key_len);
+        struct hmac_key prepared = hmac_key_of((struct str){key, key_len});
+        for (size_t len = 0; len <= LONGEST; len++) {
+            for (size_t i = 0; i < BLOCK; i++)
+                padded[i] = (char)(key[i] ^ 0x36);
+            memcpy(padded + BLOCK, message, len);
+            struct sha256 inner = sha256_of((struct str){padded, BLOCK + len});
+            for (size_t i = 0; i < BLOCK; i++)
+                padded[i] = (char)(key[i] ^ 0x5C);
+            memcpy(padded + BLOCK, inner.bytes, SHA256_LEN);
+            struct sha256 defined = sha256_of((struct str){padded, BLOCK + SHA256_LEN});
+            struct str parts[] = {{message, len / 2}, {message, len - len / 2}};
+            struct sha256 signed_once = hmac_key_sign(&prepared, parts, ARRAY_LEN(parts));
+            struct sha256 signed_again = hmac_key_sign(&prepared, parts, ARRAY_LEN(parts));
+            assert_true(sha256_eq(&signed_once, &defined));
+            assert_true(sha256_eq(&signed_again, &defined));
+        }
+    }
+}
+
 static void *hash_many(void *arg)
 {
     bool *wrong = arg;
@@ -156,6 +186,7 @@ int main(void)
         cmocka_unit_test(no_parts_hash_as_empty_text),
         cmocka_unit_test(hashes_that_differ_in_one_bit_are_not_equal),
         cmocka_unit_test(known_messages_have_their_known_codes),
+        cmocka_unit_test(a_prepared_key_signs_as_the_key_does),
         cmocka_unit_test(threads_do_not_disturb_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
