@@ -104,13 +104,18 @@ static enum err write_feed(struct tx *tx)
     enum err e = ERR_OK;
     if (x != NULL && tx->nums->last_feed < 0)
         e = feed_last(tx->db, &tx->nums->last_feed);
+    struct feed_row rows[FEED_ROWS_TOGETHER];
+    size_t count = 0;
     for (; x != NULL && e == ERR_OK; x = effects_next_unfed(&tx->effects)) {
         x->events.feed = ++tx->nums->last_feed;
-        struct feed_row row = {x->events.feed,      x->tenant,          x->events.owner,
-                               x->events.first_seq, x->events.last_seq, tx->now_ms};
-        e = feed_insert(tx->db, &row);
+        rows[count++] = (struct feed_row){x->events.feed,      x->tenant,          x->events.owner,
+                                          x->events.first_seq, x->events.last_seq, tx->now_ms};
+        if (count < FEED_ROWS_TOGETHER)
+            continue;
+        e = feed_insert(tx->db, rows, count);
+        count = 0;
     }
-    return e;
+    return e == ERR_OK ? feed_insert(tx->db, rows, count) : e;
 }
 
 enum err tx_flush(struct tx *tx)

@@ -13,10 +13,36 @@
 COLUMNS_NUMBERED(FEED_COLUMNS, FEED);
 #define SELECT_FEED COLUMNS_SELECT(FEED_COLUMNS, "") " FROM feed"
 
-enum err feed_insert(struct db *db, const struct feed_row *r)
+static enum err insert_one(struct db *db, const struct feed_row *r)
 {
     static const char SQL[] = COLUMNS_INSERT("feed", FEED_COLUMNS);
     return DB_EXEC(db, SQL, NULL, FEED_COLUMNS(COLUMN_BIND, r));
+}
+
+/* Most of the cost of a statement with a single row is not the row's. */
+static enum err insert_together(struct db *db, const struct feed_row *rows)
+{
+    static const char SQL[] = COLUMNS_INSERT(
+        "feed", FEED_COLUMNS) ", ($7, $8, $9, $10, $11, $12), ($13, $14, $15, $16, $17, $18),"
+                              " ($19, $20, $21, $22, $23, $24), ($25, $26, $27, $28, $29, $30),"
+                              " ($31, $32, $33, $34, $35, $36)";
+    struct db_value values[FEED_ROWS_TOGETHER * FEED_COLUMNS_END];
+    for (size_t i = 0; i < FEED_ROWS_TOGETHER; i++) {
+        const struct db_value row[] = {FEED_COLUMNS(COLUMN_BIND, &rows[i])};
+        memcpy(&values[i * FEED_COLUMNS_END], row, sizeof(row));
+    }
+    return db_exec_values(db, SQL, values, ARRAY_LEN(values), NULL);
+}
+
+enum err feed_insert(struct db *db, const struct feed_row *rows, size_t count)
+{
+    enum err e = ERR_OK;
+    size_t done = 0;
+    for (; e == ERR_OK && count - done >= FEED_ROWS_TOGETHER; done += FEED_ROWS_TOGETHER)
+        e = insert_together(db, rows + done);
+    for (; e == ERR_OK && done < count; done++)
+        e = insert_one(db, &rows[done]);
+    return e;
 }
 
 enum err feed_last(struct db *db, int64_t *ret)

@@ -22,7 +22,9 @@ struct feed_row {
     int64_t at;
 };
 
-MUST_CHECK enum err feed_insert(struct db *db, const struct feed_row *row);
+/* So many rows cost little more than one. */
+enum { FEED_ROWS_TOGETHER = 6 };
+MUST_CHECK enum err feed_insert(struct db *db, const struct feed_row *rows, size_t count);
 /* The highest number so far, removed rows included; 0 when there is none. */
 MUST_CHECK enum err feed_last(struct db *db, int64_t *ret);
 /* Rows above `after`, in order. `each` returns false to stop. */
