@@ -132,10 +132,48 @@ static bool recall(struct db *db, int64_t num, struct arena *arena, struct run *
 /* --- rows --- */
 
 /* clang-format off */
-#define RUN_VALUES(r)                                                       \
+#define RUN_VALUES(r, first_events_shortened)                                   \
     RUN_COLUMNS(COLUMN_BIND, r) (r)->key_num > 0 ? DB_I((r)->key_num) : DB_N(), \
-        (r)->first_events.ptr != NULL ? DB_I((r)->version) : DB_N(), DB_T((r)->first_events)
+        (r)->first_events.ptr != NULL ? DB_I((r)->version) : DB_N(), DB_T(first_events_shortened)
 /* clang-format on */
+
+static bool skip(struct str *text, struct str head)
+{
+    if (!str_starts_with(*text, head))
+        return false;
+    text->ptr += head.len;
+    text->len -= head.len;
+    return true;
+}
+
+static bool skip_number(struct str *text, int64_t number)
+{
+    size_t digits = 0;
+    int64_t read;
+    while (digits < text->len && text->ptr[digits] >= '0' && text->ptr[digits] <= '9')
+        digits++;
+    return str_to_i64((struct str){text->ptr, digits}, &read) && read == number &&
+           skip(text, (struct str){text->ptr, digits});
+}
+
+#define CREATED "[[\"run.created\""
+enum { SHORTENED_MAX = KIB };
+
+/* The first events without the data of run.created, if that is exactly what the view timeline_rows
+ * makes of the row's other columns. Longer texts are kept whole: for them it would save little. */
+static struct str shorten_events(const struct run *r, char shortened[static SHORTENED_MAX])
+{
+    struct str rest = r->first_events;
+    if (rest.len > SHORTENED_MAX || !skip(&rest, STR(CREATED ",{\"workflow_id\":\"")) ||
+        !skip(&rest, r->workflow_id) || !skip(&rest, STR("\",\"workflow_version\":")) ||
+        !skip_number(&rest, r->workflow_version) || !skip(&rest, STR(",\"created_by\":\"")) ||
+        !skip(&rest, r->created_by) || !skip(&rest, STR("\"}]")))
+        return r->first_events;
+    const struct str head = STR(CREATED "]");
+    memcpy(shortened, head.ptr, head.len);
+    memcpy(shortened + head.len, rest.ptr, rest.len);
+    return (struct str){shortened, head.len + rest.len};
+}
 
 /* For lists of children and reruns. */
 static enum err insert_family(struct db *db, const struct run *r)
@@ -158,14 +196,16 @@ enum err runs_insert(struct db *db, const struct run *r)
         "runs", RUN_COLUMNS, "key_num, first_seq, first_events, key, key_route, key_hashes, born",
         "$28, $29, $30, $31, $32, $33, $34");
     const struct run_key *k = r->key;
+    char shortened[SHORTENED_MAX];
+    struct str first_events = shorten_events(r, shortened);
     enum err e;
     if (k == NULL) {
-        e = DB_EXEC(db, SQL, NULL, RUN_VALUES(r));
+        e = DB_EXEC(db, SQL, NULL, RUN_VALUES(r, first_events));
     } else {
         unsigned char hashes[RUN_KEY_HASHES_LEN];
         memcpy(hashes, k->fingerprint.bytes, SHA256_LEN);
         memcpy(hashes + SHA256_LEN, &k->raw_hash, sizeof(k->raw_hash));
-        e = DB_EXEC(db, SQL_KEY, NULL, RUN_VALUES(r), DB_T(k->key),
+        e = DB_EXEC(db, SQL_KEY, NULL, RUN_VALUES(r, first_events), DB_T(k->key),
                     idem_is_start_route(k->route, r->workflow_id) ? DB_N() : DB_T(k->route),
                     DB_B(hashes, sizeof(hashes)), DB_T(k->born));
     }

@@ -252,6 +252,59 @@ static void the_first_events_of_a_run_are_read_from_its_row(void **state)
     db_close(db);
 }
 
+/* As the writer packs them; `by` as JSON has it. */
+static struct run created_run(int64_t num, struct str by, struct str by_json, struct buf *events)
+{
+    struct run run = plain_run(1, env_new_id(&ENV_SYSTEM), num);
+    run.created_by = by;
+    run.version = 2;
+    buf_clear(events);
+    buf_printf(events,
+               "[[\"run.created\",{\"workflow_id\":\"%.*s\",\"workflow_version\":%lld,"
+               "\"created_by\":\"%.*s\"}],[\"e2\",{\"d\":1}]]",
+               STR_ARG(run.workflow_id), (long long)run.workflow_version, STR_ARG(by_json));
+    run.first_events = buf_str(events);
+    return run;
+}
+
+static void what_the_runs_row_says_is_not_kept_in_its_events_again(void **state)
+{
+    const struct {
+        struct str by, by_json;
+    } cases[] = {
+        {STR("dev"), STR("dev")},
+        {STR("k\xC3\xB6ln"), STR("k\xC3\xB6ln")},
+        {STR("a\"b"), STR("a\\\"b")}, /* SQL does not escape */
+        {STR("another"), STR("one")}, /* never so, but what is told is told again */
+    };
+    struct db *db = open_writer(path_in(*state, "p.db").text);
+    struct buf events;
+    buf_init(&events, KIB);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        int64_t num = 10 + (int64_t)i;
+        struct run run = created_run(num, cases[i].by, cases[i].by_json, &events);
+        assert_ok(runs_insert(db, &run));
+        struct seen seen = {.count = 0};
+        assert_ok(events_list(db, num, 0, 100, note, &seen));
+        assert_int_equal(seen.count, 2);
+        char created[SHOWN_MAX];
+        (void)snprintf(created, sizeof(created), "run.created|%.*s|",
+                       (int)(strstr(events.ptr, "],[") - strchr(events.ptr, '{')),
+                       strchr(events.ptr, '{'));
+        assert_string_equal(seen.texts[0], created);
+        assert_string_equal(seen.texts[1], "e2|{\"d\":1}|");
+    }
+    assert_int_equal(number_of(db,
+                               "SELECT count(*) FROM runs"
+                               " WHERE first_events = '[[\"run.created\"],[\"e2\",{\"d\":1}]]'"),
+                     2);
+    assert_int_equal(number_of(db, "SELECT count(*) FROM events e JOIN runs r ON r.num = e.run"
+                                   " WHERE e.seq = 1 AND e.data LIKE '{\"workflow_id\":\"%'"),
+                     ARRAY_LEN(cases));
+    buf_release(&events);
+    db_close(db);
+}
+
 static void the_view_shows_event_by_event(void **state)
 {
     struct db *db = open_writer(path_in(*state, "p.db").text);
@@ -308,6 +361,7 @@ int main(void)
         folder_test(a_timeline_is_read_from_any_event_on),
         folder_test(rows_of_one_event_are_read_among_the_others),
         folder_test(the_first_events_of_a_run_are_read_from_its_row),
+        folder_test(what_the_runs_row_says_is_not_kept_in_its_events_again),
         folder_test(the_view_shows_event_by_event),
         folder_test(the_first_and_the_newest_are_found),
         folder_test(a_damaged_row_is_damage),
