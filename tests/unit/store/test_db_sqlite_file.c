@@ -18,6 +18,33 @@ static void opening_creates_and_migrates(void **state)
     db_close(db);
 }
 
+/* Frames of SQLite's log that end a transaction. */
+static int commits_in_log(const char *path)
+{
+    enum { HEADER = 32, FRAME = 24 + 4096 };
+    char name[200];
+    unsigned char frame[FRAME];
+    int commits = 0;
+    (void)snprintf(name, sizeof(name), "%s-wal", path);
+    FILE *log = fopen(name, "rb");
+    assert_non_null(log);
+    assert_int_equal(fseek(log, HEADER, SEEK_SET), 0);
+    while (fread(frame, FRAME, 1, log) == 1) {
+        const unsigned char none[4] = {0};
+        commits += memcmp(frame + 4, none, sizeof(none)) != 0; /* the file's size in pages */
+    }
+    assert_int_equal(fclose(log), 0);
+    return commits;
+}
+
+static void a_new_file_is_made_by_one_commit(void **state)
+{
+    struct path file = path_in(*state, "p.db");
+    struct db *db = open_writer(file.text);
+    assert_int_equal(commits_in_log(file.text), 1);
+    db_close(db);
+}
+
 static void migrations_are_numbered_without_gaps(void **state)
 {
     (void)state;
@@ -171,6 +198,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         folder_test(opening_creates_and_migrates),
+        folder_test(a_new_file_is_made_by_one_commit),
         cmocka_unit_test(migrations_are_numbered_without_gaps),
         folder_test(a_second_writer_is_refused_with_the_owner_of_the_file),
         folder_test(a_link_to_the_file_is_the_same_file),
