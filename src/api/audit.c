@@ -1,5 +1,6 @@
 /* Routes of the audit trail. */
 #include "api/caller.h"
+#include "api/merge/fold.h"
 #include "api/routes.h"
 #include "domain/type_pattern.h"
 
@@ -122,12 +123,47 @@ static const struct param EXPORT[] = {
     AUDIT_FILTER(struct export, input.),
 };
 
+/* --- of several shards: a tenant has a chain in its own, and one in shard 0 of its keys --- */
+
+static void put_heads(const struct fold *f, struct json_out *o)
+{
+    const struct json *before = json_member(f->so_far, STR("heads"));
+    const struct json *head = json_member(f->next, STR("head"));
+    json_open(o, "heads", '[');
+    for (size_t i = 0; i < json_length(before); i++) {
+        json_add_name(o, NULL);
+        json_write_plain(o->buf, json_element(before, i));
+    }
+    if (json_is(head, JSON_KIND_OBJECT)) {
+        json_open(o, NULL, '{');
+        fold_put_members(o, head);
+        json_add_int(o, "shard", (int64_t)f->shard);
+        json_close(o, '}');
+    }
+    json_close(o, ']');
+}
+
+static void fold_verify(const struct fold *f, struct json_out *o)
+{
+    json_add_bool(o, "ok", fold_all(f, "ok"));
+    json_add_int(o, "checked", fold_sum(f, "checked"));
+    fold_put_first(f, o, "broken");
+    json_add_name(o, "head"); /* that of the tenant's own shard: it is asked last */
+    const struct json *head = json_member(f->next, STR("head"));
+    json_write_plain(o->buf, json_is(head, JSON_KIND_OBJECT) || f->so_far == NULL
+                                 ? head
+                                 : json_member(f->so_far, STR("head")));
+    put_heads(f, o);
+}
+
 const struct route AUDIT_ROUTES[] = {
     {"GET", "/api/v1/audit", MAY_ADMIN, ROUTE_NO_TENANT, &UC_LIST_AUDIT,
-     TAKES(struct list_audit_input, LIST), .prepare = prepare_list},
+     TAKES(struct list_audit_input, LIST), .prepare = prepare_list, .scope = OF_TENANT_AND_FIRST,
+     .join = JOIN_ORDER, .ordered_by = "at", .place = "seq"},
     {"GET", "/api/v1/audit/verify", MAY_ADMIN, ROUTE_NO_TENANT | ROUTE_LONG,
-     .use_case = &UC_VERIFY_AUDIT},
+     .use_case = &UC_VERIFY_AUDIT, .scope = OF_TENANT_AND_FIRST, .join = JOIN_FOLD,
+     .fold = fold_verify},
     {"GET", "/api/v1/audit/export", MAY_ADMIN, ROUTE_NO_TENANT, TAKES(struct export, EXPORT),
-     .direct = export_audit},
+     .direct = export_audit, .scope = OF_TENANT_AND_FIRST, .join = JOIN_CHAIN},
     {.method = NULL},
 };

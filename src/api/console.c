@@ -122,8 +122,8 @@ static void direct_redirect(struct call *c)
 }
 
 const struct route CONSOLE_ROUTES[] = {
-    {"GET", "/", 0, ROUTE_OPEN, .direct = direct_redirect},
-    {"GET", "/console", 0, ROUTE_OPEN, .direct = direct_redirect},
-    {"GET", "/console/{*}", 0, ROUTE_OPEN, .direct = direct_file},
+    {"GET", "/", 0, ROUTE_OPEN, .direct = direct_redirect, .scope = OF_NODE},
+    {"GET", "/console", 0, ROUTE_OPEN, .direct = direct_redirect, .scope = OF_NODE},
+    {"GET", "/console/{*}", 0, ROUTE_OPEN, .direct = direct_file, .scope = OF_NODE},
     {.method = NULL},
 };

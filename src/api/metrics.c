@@ -147,7 +147,7 @@ static void direct_metrics(struct call *c)
 
 const struct route METRICS_ROUTES[] = {
     {"GET", "/metrics", MAY_READ, ROUTE_NO_TENANT | ROUTE_SERVER_KEY | ROUTE_ASIDE,
-     .direct = direct_metrics},
+     .direct = direct_metrics, .scope = OF_NODE},
     {.method = NULL},
 };
 

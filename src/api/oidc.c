@@ -285,8 +285,8 @@ static const struct param CALLBACK[] = {
 
 const struct route OIDC_ROUTES[] = {
     {"GET", "/api/v1/oidc-login", 0, ROUTE_OPEN, TAKES(struct login_input, LOGIN),
-     .direct = direct_login},
+     .direct = direct_login, .scope = OF_FIRST},
     {"GET", OIDC_CALLBACK_PATH, 0, ROUTE_OPEN, TAKES(struct callback_input, CALLBACK),
-     .direct = direct_callback},
+     .direct = direct_callback, .scope = OF_FIRST},
     {.method = NULL},
 };

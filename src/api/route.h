@@ -6,6 +6,7 @@
 #ifndef PAWL_API_ROUTE_H
 #define PAWL_API_ROUTE_H
 
+#include "api/merge/fold.h"
 #include "base/fields.h"
 #include "base/json.h"
 #include "base/limits.h"
@@ -128,6 +129,28 @@ enum route_flags {
     ROUTE_DOCUMENT = 1024, /* the body is a document of its own, which `prepare` reads */
 };
 
+/* Which shards of a store a request concerns, when there are several. */
+enum route_scope {
+    OF_TENANT,           /* the one of the caller's tenant; all of them for `*` */
+    OF_TENANT_AND_FIRST, /* the same, and shard 0, which knows something of every tenant */
+    OF_NAMED,            /* the one of the tenant that the path names */
+    OF_FIRST,            /* shard 0, where everything is that belongs to no tenant */
+    OF_ALL,              /* all of them, whoever asks */
+    OF_NODE,             /* none: it concerns the process */
+};
+
+/* How the answers of several shards become one (cluster/errand.h). */
+enum route_join {
+    JOIN_NONE,  /* there is only one */
+    JOIN_FIND,  /* the first that is not 404 */
+    JOIN_CLAIM, /* the first with jobs; then once more in turn, waiting a little at each */
+    JOIN_BATCH, /* until each of the jobs is known to one */
+    JOIN_PAGES, /* one list after the other: the cursor says which shard */
+    JOIN_ORDER, /* lists merged by the member `ordered_by`: the cursor has a place in each */
+    JOIN_FOLD,  /* by `fold` */
+    JOIN_CHAIN, /* streams, one after the other */
+};
+
 struct route {
     const char *method;
     const char *pattern; /* "{}" stands for one variable part, a last "{*}" for all the rest */
@@ -142,6 +165,12 @@ struct route {
     stream_fn *stream;    /* goes on as server-sent events when the client accepts them */
     const char *endpoint; /* of an admission in metrics, if not the use case's own */
     unsigned variant;     /* for `prepare`, where several routes share a use case */
+    enum route_scope scope;
+    enum route_join join;
+    const char *ordered_by; /* JOIN_ORDER: a member of each item, and: */
+    const char *place;      /* the one that a cursor is made of */
+    fold_fn *fold;          /* JOIN_FOLD; with JOIN_ORDER of what is beside the items, or NULL */
+    const char *fold_query; /* what the shards are asked for beside; NULL: nothing */
 };
 
 #define TAKES(type, table) \

@@ -186,11 +186,11 @@ static enum err prepare_end(struct call *c, void *input)
 }
 
 const struct route SESSION_ROUTES[] = {
-    {"GET", "/api/v1/me", MAY_READ, ROUTE_ANY_TENANT, .direct = direct_me},
-    {"GET", "/api/v1/sign-in", 0, ROUTE_OPEN, .direct = direct_sign_in},
+    {"GET", "/api/v1/me", MAY_READ, ROUTE_ANY_TENANT, .direct = direct_me, .scope = OF_FIRST},
+    {"GET", "/api/v1/sign-in", 0, ROUTE_OPEN, .direct = direct_sign_in, .scope = OF_FIRST},
     {"POST", "/api/v1/sessions", 0, ROUTE_OPEN, TAKES(struct sign_in_input, SIGN_IN),
-     .direct = direct_begin_session},
+     .direct = direct_begin_session, .scope = OF_FIRST},
     {"DELETE", "/api/v1/sessions", MAY_READ, ROUTE_ANY_TENANT, &UC_END_SESSION,
-     .input_size = sizeof(struct end_session_input), .prepare = prepare_end},
+     .input_size = sizeof(struct end_session_input), .prepare = prepare_end, .scope = OF_FIRST},
     {.method = NULL},
 };

@@ -177,9 +177,10 @@ static void direct_openapi(struct call *c)
 }
 
 const struct route SYSTEM_ROUTES[] = {
-    {"GET", "/healthz", 0, ROUTE_OPEN | ROUTE_ASIDE, .direct = direct_healthz},
-    {"GET", "/readyz", 0, ROUTE_OPEN | ROUTE_ASIDE, .direct = direct_readyz},
-    {"GET", "/api/v1/cluster", MAY_RULE_SERVER, ROUTE_NO_TENANT, .direct = direct_cluster},
-    {"GET", "/openapi.json", 0, ROUTE_OPEN, .direct = direct_openapi},
+    {"GET", "/healthz", 0, ROUTE_OPEN | ROUTE_ASIDE, .direct = direct_healthz, .scope = OF_NODE},
+    {"GET", "/readyz", 0, ROUTE_OPEN | ROUTE_ASIDE, .direct = direct_readyz, .scope = OF_NODE},
+    {"GET", "/api/v1/cluster", MAY_RULE_SERVER, ROUTE_NO_TENANT, .direct = direct_cluster,
+     .scope = OF_NODE},
+    {"GET", "/openapi.json", 0, ROUTE_OPEN, .direct = direct_openapi, .scope = OF_NODE},
     {.method = NULL},
 };

@@ -257,6 +257,7 @@ enum {
     NODE_CONNECTION_AGE_S = 30,           /* idle for longer: less than half of HTTP_IDLE_TIMEOUT_S, so the node is not about to close it */
     NODE_CONNECTIONS_KEPT_MAX = 256,      /* idle ones: as many callers at once need no handshake */
     NODE_BUFFER_MAX = 256 * KIB,          /* of an answer that the client has not taken yet; then its sender waits */
+    ERRAND_BYTES_MAX = 32 * MIB,          /* of answers of several shards that are being merged: four of the largest */
     NODE_CLOCK_MS = 60 * 1000,            /* how old a forwarded request may be; clocks are the database's */
     NODE_REPLAY_WINDOW = 64 * KIB,        /* how far requests of one node may overtake each other: two seconds of them */
     NODE_SENDERS_MAX = 256,               /* sessions of nodes whose windows are kept */

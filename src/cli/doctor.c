@@ -32,7 +32,7 @@ const struct command COMMAND_DOCTOR = {"doctor", "Check the data, and rebuild de
 static void show_finding(const json_t *check, json_t *finding)
 {
     static const char *const MEMBERS[] = {"tenant", "run_id", "entity_type", "entity_id",
-                                          "seq",    "kept",   "counted"};
+                                          "seq",    "kept",   "counted",     "shard"};
     value_print(stdout, json_object_get(check, "name"));
     fputs(": ", stdout);
     value_print(stdout, json_object_get(finding, "what"));

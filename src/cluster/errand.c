@@ -1,45 +1,67 @@
-/* What a caller of all tenants asks of one shard after the other. */
+/* A request that concerns several shards. */
 #include "cluster/errand.h"
 
 #include "base/json/read.h"
 #include "base/json/write.h"
+#include "domain/tenant.h"
 
 enum { SLICE_MS = 100 }; /* how long a claim waits at one shard before it asks the next */
 
-enum errand_kind errand_kind_of(const struct call *c)
+/* --- which shards --- */
+
+static bool is_for_all(const struct call *c)
 {
-    struct str pattern = str_of(c->route->pattern);
-    if (str_is(pattern, "/api/v1/tenants") && c->op.caller.all_tenants)
-        return ERRAND_LIST;
-    if (!str_is(c->op.caller.tenant, "*"))
-        return ERRAND_ONE;
-    if (str_is(pattern, "/api/v1/jobs/claim"))
-        return ERRAND_CLAIM;
-    if (str_is(pattern, "/api/v1/jobs:complete"))
-        return ERRAND_BATCH;
-    bool by_id = str_starts_with(pattern, STR("/api/v1/jobs/{}")) ||
-                 str_starts_with(pattern, STR("/api/v1/dead-letters/{}"));
-    return by_id ? ERRAND_FIND : ERRAND_ONE;
+    return c->route->scope == OF_ALL || str_is(c->op.caller.tenant, "*");
 }
 
-static bool set_order(struct errand *e, struct arena *arena, const struct front_cluster *cluster,
-                      size_t turn)
+enum route_join errand_join_of(const struct call *c, const struct front_cluster *cluster)
 {
-    e->shard_count = cluster->shard_count;
-    e->order = arena_alloc(arena, e->shard_count * sizeof(*e->order));
-    if (e->order == NULL)
-        return false;
-    size_t count = 0;
+    const struct route *r = c->route;
+    struct str tenant = c->op.caller.tenant;
+    if (r->join == JOIN_NONE || cluster->shard_count == 1)
+        return JOIN_NONE;
+    if (r->scope == OF_ALL) /* others are refused by any shard */
+        return c->op.caller.all_tenants ? r->join : JOIN_NONE;
+    if (is_for_all(c))
+        return r->join;
+    bool two = r->scope == OF_TENANT_AND_FIRST && tenant_id_ok(tenant) &&
+               cluster->shard_of(cluster->ctx, tenant) != 0;
+    return two ? r->join : JOIN_NONE;
+}
+
+/* What workers ask for is near, if this node has it. Everything else comes in the order of the
+ * shards' numbers. */
+static void put_all(struct errand *e, size_t turn)
+{
+    const struct front_cluster *cluster = e->cluster;
+    bool by_number = e->join != JOIN_CLAIM && e->join != JOIN_FIND && e->join != JOIN_BATCH;
     for (int here = 1; here >= 0; here--) {
-        for (size_t i = 0; i < e->shard_count; i++) {
-            size_t shard = (turn + i) % e->shard_count;
-            if ((cluster->owner_of(cluster->ctx, shard).api != NULL) == (here == 1))
-                e->order[count++] = (uint16_t)shard;
+        for (size_t i = 0; i < cluster->shard_count; i++) {
+            size_t shard = by_number ? i : (turn + i) % cluster->shard_count;
+            bool is_here = by_number || cluster->owner_of(cluster->ctx, shard).api != NULL;
+            if (is_here == (here == 1))
+                e->order[e->count++] = (uint16_t)shard;
         }
     }
-    assert(count == e->shard_count);
+    assert(e->count == cluster->shard_count);
+}
+
+static bool set_order(struct errand *e, const struct call *c, size_t turn)
+{
+    const struct front_cluster *cluster = e->cluster;
+    e->order = arena_alloc(&c->req->arena, cluster->shard_count * sizeof(*e->order));
+    if (e->order == NULL)
+        return false;
+    if (is_for_all(c)) {
+        put_all(e, turn);
+        return true;
+    }
+    e->order[e->count++] = 0;
+    e->order[e->count++] = (uint16_t)cluster->shard_of(cluster->ctx, c->op.caller.tenant);
     return true;
 }
+
+/* --- claims and batches --- */
 
 /* The members of a claim but for wait_ms. What is not a claim is sent as it came, and refused. */
 static bool read_claim(struct errand *e, const struct call *c, int64_t now_ms)
@@ -100,164 +122,6 @@ static bool read_batch(struct errand *e, const struct call *c)
     return e->results != NULL;
 }
 
-/* --- lists --- */
-
-/* SHARD~CURSOR; what is no such cursor is one of shard 0, which refuses it if it is none. */
-static bool read_cursor(struct errand *e, struct http_request *req, struct str encoded)
-{
-    struct str text;
-    struct str shard;
-    struct str rest;
-    int64_t number;
-    if (!http_decode(req, encoded, &text))
-        return false;
-    e->cursor = text;
-    if (str_cut(text, '~', &shard, &rest) && str_to_i64(shard, &number) && number >= 0 &&
-        (uint64_t)number < e->shard_count) {
-        e->shard = (size_t)number;
-        e->cursor = rest.len > 0 ? rest : STR_NONE;
-    }
-    return true;
-}
-
-static bool read_list(struct errand *e, struct http_request *req)
-{
-    struct str rest = req->query;
-    struct http_param param;
-    struct buf query;
-    bool ok = true;
-    buf_init(&query, HTTP_LINE_MAX);
-    while (ok && http_query_next(&rest, &param)) {
-        if (str_is(param.name, "cursor")) {
-            ok = read_cursor(e, req, param.value);
-            continue;
-        }
-        buf_printf(&query, "%s%.*s=%.*s", query.len > 0 ? "&" : "", STR_ARG(param.name),
-                   STR_ARG(param.value));
-    }
-    buf_put(&query, STR(""));
-    e->query = arena_take(&req->arena, &query);
-    return ok && e->query.ptr != NULL;
-}
-
-static void put_encoded(struct buf *out, struct str text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                     c == '-' || c == '_' || c == '.' || c == '~';
-        if (plain)
-            buf_put_char(out, (char)c);
-        else
-            buf_printf(out, "%%%02X", c);
-    }
-}
-
-/* The query with this cursor; ptr NULL when memory ran out. */
-static struct str query_at(const struct errand *e, struct arena *arena, struct str cursor)
-{
-    struct buf query;
-    buf_init(&query, HTTP_LINE_MAX);
-    buf_put(&query, e->query);
-    if (cursor.len > 0) {
-        buf_put(&query, e->query.len > 0 ? STR("&cursor=") : STR("cursor="));
-        put_encoded(&query, cursor);
-    }
-    buf_put(&query, STR(""));
-    return arena_take(arena, &query);
-}
-
-/* A shard may know tenants of others, because their keys were made there: they are left out. */
-static size_t put_items(const struct errand *e, const struct json *items, struct buf *out)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < json_length(items); i++) {
-        const struct json *item = json_element(items, i);
-        struct str id = json_text_of(json_member(item, STR("id")));
-        if (e->cluster->shard_of(e->cluster->ctx, id) != e->shard)
-            continue;
-        if (count++ > 0)
-            buf_put_char(out, ',');
-        json_write_plain(out, item);
-    }
-    return count;
-}
-
-/* Where the list goes on; false: it has ended. */
-static bool move_on(struct errand *e, const struct json *next, struct arena *arena)
-{
-    struct str cursor = json_text_of(next);
-    e->cursor = cursor.ptr != NULL ? arena_str(arena, cursor) : STR_NONE;
-    if (cursor.ptr != NULL)
-        return true;
-    e->shard++;
-    return e->shard < e->shard_count;
-}
-
-static void set_link(const struct errand *e, struct http_request *req, struct http_reply *reply,
-                     struct str cursor)
-{
-    size_t i = 0;
-    while (i < reply->header_count && strcmp(reply->headers[i].name, "Link") != 0)
-        i++;
-    struct buf link;
-    buf_init(&link, HTTP_LINE_MAX);
-    if (cursor.len > 0)
-        buf_printf(&link, "<%.*s?%s>; rel=\"next\"", STR_ARG(req->path),
-                   query_at(e, &req->arena, cursor).ptr);
-    struct str value = cursor.len > 0 ? arena_take(&req->arena, &link) : STR("");
-    if (i < reply->header_count)
-        reply->headers[i].value = value;
-    else if (value.len > 0)
-        http_reply_add(reply, "Link", value);
-}
-
-static bool page_is_done(struct errand *e, struct http_request *req, struct http_reply *reply)
-{
-    struct json *page = NULL;
-    struct problem ignored;
-    struct buf text;
-    char cursor[CURSOR_MAX + 16] = "";
-    problem_init(&ignored);
-    buf_init(&text, HTTP_REPLY_MAX);
-    bool read = json_read(reply->body, &ignored, &page) == ERR_OK;
-    problem_release(&ignored);
-    if (!read)
-        return true;
-    buf_put(&text, STR("{\"items\":["));
-    size_t count = put_items(e, json_member(page, STR("items")), &text);
-    bool more = move_on(e, json_member(page, STR("next_cursor")), &req->arena);
-    json_free(page);
-    if (more)
-        (void)snprintf(cursor, sizeof(cursor), "%zu~%.*s", e->shard, STR_ARG(e->cursor));
-    buf_put(&text, STR("],\"next_cursor\":"));
-    if (more)
-        json_put_text(&text, str_of(cursor));
-    else
-        buf_put(&text, STR("null"));
-    buf_put_char(&text, '}');
-    struct str body = arena_take(&req->arena, &text);
-    if (body.ptr == NULL)
-        return true;
-    if (count == 0 && more)
-        return false;
-    reply->body = body;
-    set_link(e, req, reply, str_of(cursor));
-    return true;
-}
-
-/* --- all of them --- */
-
-bool errand_begin(struct errand *e, const struct call *c, const struct front_cluster *cluster,
-                  size_t turn, int64_t now_ms)
-{
-    *e = (struct errand){.kind = errand_kind_of(c), .cluster = cluster};
-    return set_order(e, &c->req->arena, cluster, turn) &&
-           (e->kind != ERRAND_CLAIM || read_claim(e, c, now_ms)) &&
-           (e->kind != ERRAND_BATCH || read_batch(e, c)) &&
-           (e->kind != ERRAND_LIST || read_list(e, c->req));
-}
-
 static struct str claim_waiting(const struct errand *e, struct arena *arena, int64_t wait_ms)
 {
     struct buf text;
@@ -267,17 +131,43 @@ static struct str claim_waiting(const struct errand *e, struct arena *arena, int
     return arena_take(arena, &text);
 }
 
+/* --- all of them --- */
+
+bool errand_collects(const struct errand *e)
+{
+    return e->join == JOIN_PAGES || e->join == JOIN_ORDER || e->join == JOIN_FOLD;
+}
+
+bool errand_begin(struct errand *e, const struct call *c, const struct front_cluster *cluster,
+                  size_t turn, int64_t now_ms)
+{
+    *e = (struct errand){.join = errand_join_of(c, cluster), .route = c->route, .cluster = cluster};
+    buf_init(&e->sum, ERRAND_BYTES_MAX);
+    return set_order(e, c, turn) && (e->join != JOIN_CLAIM || read_claim(e, c, now_ms)) &&
+           (e->join != JOIN_BATCH || read_batch(e, c)) &&
+           (!errand_collects(e) || errand_read_query(e, c->req));
+}
+
+void errand_end(struct errand *e)
+{
+    errand_free_pages(e);
+    buf_release(&e->sum);
+}
+
 bool errand_next(struct errand *e, struct arena *arena, int64_t now_ms, struct errand_step *ret)
 {
-    bool first_round = e->steps < e->shard_count;
-    *ret = (struct errand_step){.shard = e->order[e->steps % e->shard_count], .body = e->items};
-    e->steps++;
-    if (e->kind == ERRAND_LIST) {
+    bool first_round = e->steps < e->count;
+    size_t step = e->steps++;
+    *ret = (struct errand_step){.shard = e->order[step % e->count], .body = e->items};
+    if (e->join == JOIN_PAGES)
         ret->shard = e->shard;
-        ret->query = query_at(e, arena, e->cursor);
+    if (errand_collects(e)) {
+        ret->query = errand_shard_query(e, arena, step);
         return ret->query.ptr != NULL;
     }
-    if (!first_round && (e->kind != ERRAND_CLAIM || now_ms >= e->until_ms))
+    if (e->join == JOIN_CHAIN)
+        return first_round;
+    if (!first_round && (e->join != JOIN_CLAIM || now_ms >= e->until_ms))
         return false;
     if (e->claim.ptr == NULL)
         return true;
@@ -301,7 +191,7 @@ static bool has_jobs(struct str body)
 /* Keeps what this shard knows, and of the last one also what nobody knows. False: some are left. */
 static bool take_results(struct errand *e, const struct json *results, struct arena *arena)
 {
-    bool last = e->steps == e->shard_count;
+    bool last = e->steps == e->count;
     bool all = true;
     for (size_t i = 0; i < e->result_count; i++) {
         const struct json *result = json_element(results, i);
@@ -343,22 +233,28 @@ static bool batch_is_done(struct errand *e, struct str *body, struct arena *aren
     struct str joined = all ? join_results(e, arena) : STR_NONE;
     if (joined.ptr != NULL)
         *body = joined;
-    return all || e->steps == e->shard_count;
+    return all || e->steps == e->count;
 }
 
-bool errand_is_answer(struct errand *e, struct http_request *req, struct http_reply *reply)
+bool errand_is_answer(struct errand *e, struct http_request *req, struct http_reply *reply,
+                      struct buf *body)
 {
     bool fine = reply->status == 200;
-    switch (e->kind) {
-    case ERRAND_FIND:
-        return reply->status != 404 || e->steps == e->shard_count;
-    case ERRAND_CLAIM:
+    switch (e->join) {
+    case JOIN_FIND:
+        return reply->status != 404 || e->steps == e->count;
+    case JOIN_CLAIM:
         return fine ? has_jobs(reply->body) : reply->status != 503;
-    case ERRAND_BATCH:
+    case JOIN_BATCH:
         return !fine || batch_is_done(e, &reply->body, &req->arena);
-    case ERRAND_LIST:
-        return !fine || page_is_done(e, req, reply);
-    default:
-        return true;
+    case JOIN_PAGES:
+        return !fine || errand_take_page(e, req, reply, body);
+    case JOIN_ORDER:
+    case JOIN_FOLD:
+        return !fine || errand_merge(e, req, reply, body);
+    case JOIN_CHAIN: /* what is no stream is a refusal */
+    case JOIN_NONE:
+        break;
     }
+    return true;
 }

@@ -12,6 +12,7 @@ enum forward_mode {
 };
 
 static void on_news(struct node_call *call);
+static void finish(struct forward *f);
 
 static bool is_one_of(struct str name, const char *const *names, size_t count)
 {
@@ -103,7 +104,8 @@ static bool fill_target(struct forward *f)
         buf_put(&target, query);
     }
     f->call.target = arena_take(&req->arena, &target).ptr;
-    f->call.method = arena_str(&req->arena, req->method).ptr;
+    struct str method = f->method.ptr != NULL ? f->method : req->method;
+    f->call.method = arena_str(&req->arena, method).ptr;
     return f->call.target != NULL && f->call.method != NULL;
 }
 
@@ -113,7 +115,9 @@ static void on_disconnected(void *user)
 {
     struct forward *f = user;
     f->gone = true;
-    if (!f->call_over)
+    if (f->part_over)
+        finish(f); /* no more news will come */
+    else if (!f->call_over)
         node_call_cancel(&f->call);
 }
 
@@ -130,9 +134,51 @@ static void on_cleanup(void *user)
     release(user);
 }
 
+static void fill_call(struct forward *f)
+{
+    f->call = (struct node_call){
+        .url = f->url,
+        .body = f->body.ptr != NULL ? f->body : f->req->body,
+        .repeatable = f->repeatable,
+        .head_ms = f->takes_long ? 0 : NODE_HEAD_MS,
+        .news = on_news,
+        .owner = f,
+    };
+}
+
+/* A stream has been passed on whole. */
+static enum http_piece next_part(struct forward *f)
+{
+    f->part_over = false;
+    f->follows = true;
+    node_call_release(&f->call);
+    f->call.client = NULL;
+    enum forward_more more = f->more(f);
+    if (more == FORWARD_NEXT) {
+        fill_call(f);
+        if (fill_target(f) && fill_headers(f)) {
+            node_call_begin(f->client, &f->call);
+            return HTTP_LATER;
+        }
+        more = FORWARD_BROKEN;
+    }
+    finish(f);
+    return more == FORWARD_END ? HTTP_END : HTTP_BROKEN;
+}
+
+/* The client has a head already: whatever follows is a stream too, or nothing. */
+static bool is_refused(struct forward *f)
+{
+    struct str ignored;
+    int status = node_call_head(&f->call, &ignored);
+    return f->follows && status != 0 && status != 200;
+}
+
 static enum http_piece next_piece(void *user, struct str *ret)
 {
     struct forward *f = user;
+    if (f->call.client == NULL || is_refused(f))
+        return HTTP_BROKEN;
     enum node_end end = node_call_end(&f->call); /* first: what comes before it is not missed */
     buf_clear(&f->piece);
     node_call_take(&f->call, &f->piece);
@@ -143,6 +189,10 @@ static enum http_piece next_piece(void *user, struct str *ret)
         return HTTP_PIECE;
     if (end == NODE_UNDER_WAY)
         return HTTP_LATER;
+    if (f->part_over)
+        return next_part(f);
+    if (f->more != NULL && end == NODE_ANSWERED)
+        return HTTP_LATER; /* the news of it are on their way */
     return end == NODE_ANSWERED || f->ends_well ? HTTP_END : HTTP_BROKEN;
 }
 
@@ -208,8 +258,9 @@ static void choose_mode(struct forward *f, int status, struct str head)
 {
     struct response r = read_head(f, status, head);
     bool empty = status == 204 || status == 304;
-    f->mode = empty || (r.length >= 0 && r.length <= NODE_BUFFER_MAX) ? MODE_WHOLE : MODE_STREAM;
-    if (str_is(f->req->method, "HEAD"))
+    int64_t whole_max = f->collects ? HTTP_REPLY_MAX : NODE_BUFFER_MAX;
+    f->mode = empty || (r.length >= 0 && r.length <= whole_max) ? MODE_WHOLE : MODE_STREAM;
+    if (str_is(f->req->method, "HEAD") && f->method.ptr == NULL)
         f->mode = MODE_STREAM; /* whose length is not that of what is sent */
     if (r.not_taken.ptr != NULL) {
         f->mode = MODE_REFUSED;
@@ -224,13 +275,24 @@ static void choose_mode(struct forward *f, int status, struct str head)
     }
 }
 
+/* Makes room for more of a whole answer. */
+static void collect(struct forward *f)
+{
+    struct buf more;
+    buf_init(&more, 2 * NODE_BUFFER_MAX);
+    node_call_take(&f->call, &more);
+    buf_put(&f->piece, buf_str(&more));
+    f->piece.failed |= more.failed;
+    buf_release(&more);
+}
+
 /* False: the client is not to have it. */
 static bool send_whole(struct forward *f)
 {
     struct str head;
     int status = node_call_head(&f->call, &head);
     struct response r = read_head(f, status, head);
-    node_call_take(&f->call, &f->piece);
+    collect(f);
     r.reply.body = f->piece.len > 0 ? buf_str(&f->piece) : STR("");
     if (f->passes != NULL && buf_ok(&f->piece) && !f->passes(f, &r.reply))
         return false;
@@ -271,6 +333,7 @@ static void let_go(struct forward *f)
 static void finish(struct forward *f)
 {
     struct http_request *req = f->req;
+    f->part_over = false;
     f->call_over = true;
     enum forward_end end = conclude(f);
     if (end != FORWARD_ANSWERED)
@@ -287,27 +350,25 @@ static void on_news(struct node_call *call)
     int status = node_call_head(call, &head);
     if (status != 0 && f->mode == MODE_OPEN)
         choose_mode(f, status, head);
-    if (f->mode == MODE_STREAM && !f->gone)
-        http_stream_wake(f->req);
-    if (f->end != NODE_UNDER_WAY)
+    bool streams = f->mode == MODE_STREAM && !f->gone;
+    f->part_over = streams && f->end == NODE_ANSWERED && f->more != NULL;
+    bool goes_on = f->part_over || f->end == NODE_UNDER_WAY;
+    if (f->mode == MODE_WHOLE && goes_on)
+        collect(f);
+    if (streams)
+        http_stream_wake(f->req); /* which may ask for the next part */
+    if (!goes_on)
         finish(f);
 }
 
 void forward_begin(struct forward *f)
 {
     assert(f->call.client == NULL);
-    buf_init(&f->piece, 2 * NODE_BUFFER_MAX);
+    buf_init(&f->piece, f->collects ? HTTP_REPLY_MAX : 2 * NODE_BUFFER_MAX);
     f->mode = MODE_OPEN;
-    f->call_over = false;
+    f->call_over = f->follows = false;
     f->reason[0] = '\0';
-    f->call = (struct node_call){
-        .url = f->url,
-        .body = f->body.ptr != NULL ? f->body : f->req->body,
-        .repeatable = f->repeatable,
-        .head_ms = f->takes_long ? 0 : NODE_HEAD_MS,
-        .news = on_news,
-        .owner = f,
-    };
+    fill_call(f);
     f->req->user = f;
     f->req->disconnected = on_disconnected;
     f->req->unsent = NULL;

@@ -21,22 +21,34 @@ enum forward_end {
     FORWARD_SKIPPED,   /* `passes` did not like the answer */
 };
 
+/* What follows a stream. */
+enum forward_more {
+    FORWARD_END,    /* nothing: it is whole */
+    FORWARD_NEXT,   /* the stream of another node */
+    FORWARD_BROKEN, /* the rest cannot be had: the client sees that the end is missing */
+};
+
 struct forward {
     /* Set these, zero the rest. */
     struct node_client *client;
     struct http_request *req; /* its user and callbacks belong to the forward */
     const char *url;          /* http://HOST:PORT of the node */
     struct str token;         /* the value of FORWARDED_HEADER */
+    struct str method;        /* instead of the request's; ptr NULL: the same */
     struct str query;         /* instead of the request's; ptr NULL: the same */
     struct str body;          /* instead of the request's; ptr NULL: the same */
     struct str route;         /* for metrics */
     bool repeatable;
     bool takes_long;        /* the answer may begin whenever it likes */
+    bool collects;          /* `passes` sees every answer that has a length, however long it is */
     bool keeps_credentials; /* the headers that say who sends it go along */
     bool ends_well;         /* a stream that ends early ends as if it were whole: set it any time */
     /* Is the client to have this answer? Asked of short ones; it may change the reply, with texts
-     * that live as long as the request. NULL: every answer. */
+     * that live as long as the request or are in `piece`. NULL: every answer. */
     bool (*passes)(struct forward *f, struct http_reply *reply);
+    /* The stream of one node has been passed on whole: sets `url` and `token` for the next one and
+     * says so. NULL: there is only one. */
+    enum forward_more (*more)(struct forward *f);
     /* It is over. With any end but FORWARD_ANSWERED it is up to the callee to answer, or to begin
      * the forward again. The request is held until it returns. */
     void (*over)(struct forward *f, enum forward_end end);
@@ -44,9 +56,11 @@ struct forward {
 
     /* The forward's own. */
     struct node_call call;
-    struct buf piece;
-    char reason[32]; /* of FORWARD_NOT_TAKEN: what the node says; "" when it was not reached */
+    struct buf piece; /* of a stream, or of a whole answer all that has come */
+    char reason[32];  /* of FORWARD_NOT_TAKEN: what the node says; "" when it was not reached */
     uint8_t mode;
+    bool follows;   /* the stream of another node has been passed on before */
+    bool part_over; /* a stream has come whole; `more` is asked when it has been passed on */
     bool gone;      /* the client has left, or has everything */
     bool call_over; /* nothing more comes */
     enum node_end end;

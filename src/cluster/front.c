@@ -1,4 +1,4 @@
-/* In front of the shards: here, there, or at every shard. */
+/* In front of the shards: here, there, or at several of them. */
 #include "cluster/front.h"
 
 #include "api/call.h"
@@ -41,40 +41,13 @@ void front_free(struct front *f)
 
 /* --- where a request belongs --- */
 
-enum place {
-    AT_NODE,   /* about this process */
-    AT_FIRST,  /* in shard 0, where everything is that belongs to no tenant */
-    AT_NAMED,  /* where the tenant lives that the path names */
-    AT_CALLER, /* where the caller's tenant lives */
-};
-
-/* The first that a route begins with. */
-static const struct {
-    const char *prefix;
-    enum place place;
-} PLACES[] = {
-    {"/api/v1/cluster", AT_NODE},   {"/api/v1/keys", AT_FIRST},    {"/api/v1/sessions", AT_FIRST},
-    {"/api/v1/me", AT_FIRST},       {"/api/v1/sign-in", AT_FIRST}, {"/api/v1/oidc-", AT_FIRST},
-    {"/api/v1/outbox", AT_FIRST},   {"/api/v1/doctor", AT_FIRST},  {"/api/v1/backup", AT_FIRST},
-    {"/api/v1/tenants/", AT_NAMED}, {"/api/v1/", AT_CALLER},       {"/", AT_NODE},
-};
-
-static enum place place_of(const struct route *route)
-{
-    size_t i = 0;
-    while (!str_starts_with(str_of(route->pattern), str_of(PLACES[i].prefix)))
-        i++;
-    assert(i < ARRAY_LEN(PLACES)); /* the last one fits all */
-    return PLACES[i].place;
-}
-
 /* What belongs to no tenant, or to all, is in shard 0. */
 static size_t shard_of(const struct front *f, const struct call *c)
 {
     const struct front_cluster *cluster = &f->config.cluster;
-    enum place place = place_of(c->route);
-    struct str tenant = place == AT_NAMED ? c->params[0] : c->op.caller.tenant;
-    if (place == AT_FIRST || !tenant_id_ok(tenant))
+    enum route_scope scope = c->route->scope;
+    struct str tenant = scope == OF_NAMED ? c->params[0] : c->op.caller.tenant;
+    if (scope == OF_FIRST || scope == OF_ALL || !tenant_id_ok(tenant))
         return 0;
     return cluster->shard_of(cluster->ctx, tenant);
 }
@@ -87,11 +60,11 @@ static void take(struct front *f, struct http_request *req)
     struct call *c = api_begin(f->config.node_api, req);
     if (c == NULL)
         return;
-    if (place_of(c->route) == AT_NODE) {
+    if (c->route->scope == OF_NODE) {
         api_go_on(f->config.node_api, c);
         return;
     }
-    if (cluster->shard_count > 1 && errand_kind_of(c) != ERRAND_ONE) {
+    if (errand_join_of(c, cluster) != JOIN_NONE) {
         visit_all(f, c);
         return;
     }

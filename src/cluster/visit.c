@@ -62,6 +62,7 @@ static void leave(struct visit *v)
     *(v->prev != NULL ? &v->prev->next : &v->front->visits) = v->next;
     if (v->next != NULL)
         v->next->prev = v->prev;
+    errand_end(&v->errand);
     http_request_drop(v->forward.req);
 }
 
@@ -94,7 +95,7 @@ static void go_on(struct visit *v)
     struct arena *arena = &v->forward.req->arena;
     int64_t now = env_mono_ms(v->front->config.env);
     if (!errand_next(&v->errand, arena, now, &step)) {
-        if (v->errand.kind == ERRAND_CLAIM)
+        if (v->errand.join == JOIN_CLAIM)
             answer_without_jobs(v);
         else
             answer(v, ERR_NO_MEMORY, "No memory for the request");
@@ -107,9 +108,19 @@ static void go_on(struct visit *v)
     try_now(v);
 }
 
+/* Never without its part. */
+static void answer_without_shard(struct visit *v)
+{
+    char detail[128];
+    bool reads = str_is(v->forward.req->method, "GET") || str_is(v->forward.req->method, "HEAD");
+    (void)snprintf(detail, sizeof(detail), "No node serves shard %u right now%s. Retry.",
+                   v->claim.shard, reads ? "" : "; shards before it may have done their part");
+    answer(v, ERR_SHARD_UNAVAILABLE, detail);
+}
+
 static void give_up(struct visit *v)
 {
-    if (!v->revoked && v->errand.kind == ERRAND_CLAIM)
+    if (!v->revoked && v->errand.join == JOIN_CLAIM)
         go_on(v); /* the other shards may have some */
     else if (v->revoked)
         answer(v, ERR_UNAUTHENTICATED,
@@ -118,8 +129,10 @@ static void give_up(struct visit *v)
     else if (v->unknown)
         answer(v, ERR_STORE_FAILED,
                "The node that serves the tenant's shard did not answer; the outcome is unknown");
-    else
+    else if (v->errand.join == JOIN_NONE)
         answer(v, ERR_SHARD_UNAVAILABLE, "No node serves the tenant's shard right now. Retry.");
+    else
+        answer_without_shard(v);
 }
 
 /* --- sending --- */
@@ -140,7 +153,8 @@ static void serve_here(struct visit *v, struct api *api)
     leave(v);
 }
 
-static void send_to(struct visit *v, const struct front_owner *owner)
+/* Fills in where it is sent, and the token for that node. False when memory ran out. */
+static bool address(struct visit *v, const struct front_owner *owner)
 {
     struct front *f = v->front;
     struct arena *arena = &v->forward.req->arena;
@@ -149,21 +163,26 @@ static void send_to(struct visit *v, const struct front_owner *owner)
     v->session = arena_str(arena, owner->session);
     struct http_request *req = v->forward.req;
     struct node_message message = {
-        .method = req->method,
+        .method = v->forward.method.ptr != NULL ? v->forward.method : req->method,
         .path = req->path,
         .query = v->forward.query.ptr != NULL ? v->forward.query : req->query,
         .body = v->forward.body.ptr != NULL ? v->forward.body : req->body,
     };
     v->forward.token = node_auth_sign(f->auth, &message, owner->session,
                                       cluster->now_ms(cluster->ctx), &v->claim, arena);
-    if (v->forward.url == NULL || v->session.ptr == NULL || v->forward.token.ptr == NULL) {
+    if (owner->api == NULL)
+        metric_add(f->config.metrics->forwarded, owner->node, STR_NONE, 1);
+    v->lost_at_ms = 0;
+    return v->forward.url != NULL && v->session.ptr != NULL && v->forward.token.ptr != NULL;
+}
+
+static void send_to(struct visit *v, const struct front_owner *owner)
+{
+    if (!address(v, owner)) {
         answer(v, ERR_NO_MEMORY, "No memory for the request");
         return;
     }
-    if (owner->api == NULL)
-        metric_add(f->config.metrics->forwarded, owner->node, STR_NONE, 1);
     set_under_way(v, true);
-    v->lost_at_ms = 0;
     forward_begin(&v->forward);
 }
 
@@ -178,6 +197,19 @@ static struct front_owner owner_of(const struct visit *v)
     return owner;
 }
 
+/* After a stream of one shard, that of the next. */
+static enum forward_more more(struct forward *forward)
+{
+    struct visit *v = forward->owner;
+    struct errand_step step;
+    int64_t now = env_mono_ms(v->front->config.env);
+    if (v->revoked || !errand_next(&v->errand, &forward->req->arena, now, &step))
+        return v->revoked ? FORWARD_BROKEN : FORWARD_END;
+    v->claim.shard = (unsigned)step.shard;
+    struct front_owner owner = owner_of(v);
+    return owner.url.ptr != NULL && address(v, &owner) ? FORWARD_NEXT : FORWARD_BROKEN;
+}
+
 static void try_now(struct visit *v)
 {
     struct front_owner owner = owner_of(v);
@@ -185,7 +217,7 @@ static void try_now(struct visit *v)
     if (v->tries > 1 && !http_is_connected(v->forward.req)) {
         http_hang_up(v->forward.req);
         leave(v);
-    } else if (owner.api != NULL && v->errand.kind == ERRAND_ONE) {
+    } else if (owner.api != NULL && v->errand.join == JOIN_NONE) {
         serve_here(v, owner.api);
     } else if (owner.url.ptr != NULL) {
         send_to(v, &owner);
@@ -261,7 +293,7 @@ static void over(struct forward *forward, enum forward_end end)
 static bool passes(struct forward *forward, struct http_reply *reply)
 {
     struct visit *v = forward->owner;
-    return errand_is_answer(&v->errand, forward->req, reply);
+    return errand_is_answer(&v->errand, forward->req, reply, &forward->piece);
 }
 
 /* A session begins and ends where the secret of sessions is kept, with what the browser sent. */
@@ -328,11 +360,17 @@ void visit_all(struct front *f, struct call *c)
     if (v == NULL)
         return;
     if (!errand_begin(&v->errand, c, &f->config.cluster, f->turn++, now)) {
+        errand_end(&v->errand);
         (void)call_no_memory(c);
         call_send_problem(c);
         return;
     }
     v->forward.passes = passes;
+    v->forward.collects = errand_collects(&v->errand);
+    if (v->errand.join == JOIN_CHAIN && !str_is(c->req->method, "HEAD"))
+        v->forward.more = more;
+    if (v->forward.collects && str_is(c->req->method, "HEAD"))
+        v->forward.method = STR("GET"); /* the length of the answer needs the answers */
     api_let_go(c);
     join(v);
     go_on(v);

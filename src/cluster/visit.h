@@ -28,7 +28,7 @@ struct front {
 
 /* Sends the request to the shard's owner; takes the call over. */
 void visit_begin(struct front *f, struct call *c, size_t shard);
-/* Asks one shard after the other (errand.h). */
+/* Asks several shards, one after the other (errand.h). */
 void visit_all(struct front *f, struct call *c);
 
 /* Once per turn: tries again, gives up nodes that have lost the shard, and ends what was asked with

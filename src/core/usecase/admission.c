@@ -107,7 +107,7 @@ static enum err show_tenant(struct json_out *o, struct read_tx *tx, struct tenan
     add_limit(o, "max_concurrent_runs", t->max_concurrent_runs);
     json_add_int(o, "queued_runs", t->queued_runs);
     add_limit(o, "max_queued_runs", t->max_queued_runs);
-    render_waits(o, &hour);
+    render_waits(o, &hour, false);
     return show_oldest(o, tx, t->num);
 }
 

@@ -66,9 +66,10 @@ static bool add_parked(void *ctx, const struct parked *p)
     json_add_int(o, "attempts", p->attempts);
     json_add_time(o, "parked_at", p->at);
     json_add_bool(o, "retrying", p->again);
-    json_close(o, '}');
     (void)snprintf(last, sizeof(last), "%lld.%lld.%d", (long long)p->feed, (long long)p->seq,
                    p->offer);
+    json_add_text(o, "position", str_of(last));
+    json_close(o, '}');
     page_set_last(page, str_of(last));
     return true;
 }

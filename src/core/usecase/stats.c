@@ -87,17 +87,30 @@ static void add_percentile(struct json_out *o, const char *name, const struct mi
         json_add_int(o, name, ms);
 }
 
-void render_waits(struct json_out *o, const struct minute_counts *c)
+static void add_buckets(struct json_out *o, const struct minute_counts *c)
+{
+    size_t count = WAIT_BUCKETS;
+    while (count > 0 && c->waits[count - 1] == 0)
+        count--;
+    json_open(o, "buckets", '[');
+    for (size_t i = 0; i < count; i++)
+        json_add_int(o, NULL, c->waits[i]);
+    json_close(o, ']');
+}
+
+void render_waits(struct json_out *o, const struct minute_counts *c, bool buckets)
 {
     json_open(o, "waits", '{');
     json_add_int(o, "count", minute_counts_waits(c));
     add_percentile(o, "p50_ms", c, 50);
     add_percentile(o, "p95_ms", c, 95);
     add_percentile(o, "p99_ms", c, 99);
+    if (buckets)
+        add_buckets(o, c);
     json_close(o, '}');
 }
 
-static void render_figures(struct json_out *o, const struct minute_counts *c)
+void render_figures(struct json_out *o, const struct minute_counts *c, bool buckets)
 {
     json_add_int(o, "starts", c->figures[MINUTE_STARTS]);
     json_open(o, "outcomes", '{');
@@ -109,16 +122,16 @@ static void render_figures(struct json_out *o, const struct minute_counts *c)
     json_add_int(o, "replays", c->figures[MINUTE_REPLAYS]);
     json_add_int(o, "mismatches", c->figures[MINUTE_MISMATCHES]);
     json_add_int(o, "refused", c->figures[MINUTE_REFUSED]);
-    render_waits(o, c);
+    render_waits(o, c, buckets);
 }
 
-static void render_series(struct json_out *o, const struct series *s, int64_t now_ms)
+static void render_series(struct json_out *o, const struct series *s, int64_t now_ms, bool buckets)
 {
     json_open(o, NULL, '{');
     json_add_time(o, "from", s->from * MINUTE_MS);
     json_add_time(o, "to", now_ms);
     json_open(o, "total", '{');
-    render_figures(o, &s->total);
+    render_figures(o, &s->total, buckets);
     json_close(o, '}');
     json_open(o, "minutes", '[');
     for (int64_t i = 0; i < s->length; i++) {
@@ -126,7 +139,7 @@ static void render_series(struct json_out *o, const struct series *s, int64_t no
             continue;
         json_open(o, NULL, '{');
         json_add_time(o, "at", (s->from + i) * MINUTE_MS);
-        render_figures(o, s->minutes[i]);
+        render_figures(o, s->minutes[i], buckets);
         json_close(o, '}');
     }
     json_close(o, ']');
@@ -149,7 +162,7 @@ static enum err get_stats(struct op *op, struct read_tx *tx)
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "Cannot read the counts");
     struct json_out o = json_out_to(&op->answer.body);
-    render_series(&o, &series, tx->now_ms);
+    render_series(&o, &series, tx->now_ms, in->buckets);
     return ERR_OK;
 }
 

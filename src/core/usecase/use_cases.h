@@ -190,6 +190,7 @@ extern const struct use_case UC_APPROVAL_STATS;
 /* Of the caller's tenant, or of all of them. */
 struct get_stats_input {
     int64_t minutes; /* how many, up to the present one */
+    bool buckets;    /* shows what the percentiles of waits are made of */
 };
 extern const struct use_case UC_GET_STATS;
 

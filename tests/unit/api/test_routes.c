@@ -133,6 +133,30 @@ static void every_route_is_found_by_its_own_path(void **state)
     assert_true(count > 80);
 }
 
+static bool may_be_for_all_tenants(const struct route *r)
+{
+    bool any = r->may == MAY_WORK || (r->flags & (ROUTE_NO_TENANT | ROUTE_ANY_TENANT)) != 0;
+    return any && (r->flags & ROUTE_OPEN) == 0;
+}
+
+static void every_request_for_all_tenants_has_a_place_or_joins_the_answers_of_all(void **state)
+{
+    (void)state;
+    for (const struct route *r = route_next(NULL); r != NULL; r = route_next(r)) {
+        bool one = r->scope == OF_NAMED || r->scope == OF_FIRST || r->scope == OF_NODE;
+        if (may_be_for_all_tenants(r) && !one && r->join == JOIN_NONE)
+            fail_msg("%s %s: what do several shards answer?", r->method, r->pattern);
+        if ((one || !may_be_for_all_tenants(r)) && r->join != JOIN_NONE)
+            fail_msg("%s %s joins answers, but only one shard is asked", r->method, r->pattern);
+        if (r->join == JOIN_FOLD && r->fold == NULL)
+            fail_msg("%s %s: nothing folds its answers", r->method, r->pattern);
+        if (r->join == JOIN_ORDER && (r->ordered_by == NULL || r->place == NULL))
+            fail_msg("%s %s: its list has no order", r->method, r->pattern);
+        if (!str_starts_with(str_of(r->pattern), STR("/api/v1/")) && r->scope != OF_NODE)
+            fail_msg("%s %s concerns the process", r->method, r->pattern);
+    }
+}
+
 static void a_path_below_the_console_is_one_part_however_deep(void **state)
 {
     (void)state;
@@ -182,6 +206,7 @@ int main(void)
         cmocka_unit_test(every_variable_part_of_a_path_has_a_parameter),
         cmocka_unit_test(no_parameter_is_declared_twice),
         cmocka_unit_test(every_route_is_found_by_its_own_path),
+        cmocka_unit_test(every_request_for_all_tenants_has_a_place_or_joins_the_answers_of_all),
         cmocka_unit_test(a_path_below_the_console_is_one_part_however_deep),
         cmocka_unit_test(variable_parts_are_handed_out_in_order),
         cmocka_unit_test(a_path_says_which_methods_it_has),

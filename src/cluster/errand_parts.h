@@ -1,0 +1,64 @@
+/* An errand's members, and the parts of it (errand.h) that have files of their own. */
+#ifndef PAWL_CLUSTER_ERRAND_PARTS_H
+#define PAWL_CLUSTER_ERRAND_PARTS_H
+
+#include "api/call.h"
+#include "cluster/front_config.h"
+
+struct shard_page;
+
+struct errand {
+    enum route_join join; /* JOIN_NONE: the request is for one shard */
+    const struct route *route;
+    const struct front_cluster *cluster;
+    uint16_t *order; /* of the shards that are asked */
+    size_t count;
+    size_t steps;     /* so far */
+    struct str query; /* without a cursor; ptr NULL: it is sent as it came */
+    /* Of a claim. */
+    int64_t until_ms; /* how long it may wait */
+    struct str claim; /* its body up to the member wait_ms; ptr NULL: it is sent as it came */
+    /* Of a batch. */
+    struct str items;    /* the body without a claim; ptr NULL: it is sent as it came */
+    struct str *results; /* as JSON; ptr NULL: not known yet */
+    size_t result_count;
+    /* Of a list. */
+    size_t shard;             /* whose page is asked for, with JOIN_PAGES */
+    struct str cursor;        /* in its list; ptr NULL: from the beginning */
+    struct shard_page *pages; /* with JOIN_ORDER: of each shard */
+    size_t limit;             /* of items */
+    bool newest_first;
+    /* Of a sum. */
+    struct buf sum; /* of the answers so far */
+    bool asked;     /* the client itself sent the route's `fold_query` */
+    size_t bytes;   /* of the answers that are kept */
+};
+
+/* --- errand_list.c: queries with cursors --- */
+
+/* Takes the query apart. False when memory ran out or it is badly encoded. */
+MUST_CHECK bool errand_read_query(struct errand *e, struct http_request *req);
+/* The query with this cursor; ptr NULL when memory ran out. */
+struct str errand_query_at(const struct errand *e, struct arena *arena, struct str cursor);
+/* What the shard is asked; ptr NULL when memory ran out. */
+struct str errand_shard_query(const struct errand *e, struct arena *arena, size_t step);
+/* JOIN_PAGES. True: the client gets this page. */
+bool errand_take_page(struct errand *e, struct http_request *req, struct http_reply *reply,
+                      struct buf *body);
+/* The header Link; no cursor: there is no next page. */
+void errand_set_link(const struct errand *e, struct http_request *req, struct http_reply *reply,
+                     struct str cursor);
+
+/* --- errand_merge.c: answers of all shards in one --- */
+
+/* Takes the cursor of a merged list apart. */
+MUST_CHECK bool errand_read_places(struct errand *e, struct arena *arena, struct str cursor);
+/* JOIN_ORDER and JOIN_FOLD. True: that was the last one, and the client gets the whole, or a
+ * problem. */
+bool errand_merge(struct errand *e, struct http_request *req, struct http_reply *reply,
+                  struct buf *body);
+/* Where the shard's list goes on; ptr NULL: at its beginning. */
+struct str errand_place_at(const struct errand *e, size_t step);
+void errand_free_pages(struct errand *e);
+
+#endif

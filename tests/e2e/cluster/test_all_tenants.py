@@ -1,0 +1,186 @@
+"""Requests about all tenants, on several nodes with several shards: every shard has its part in the answer."""
+import json
+import sys
+import urllib.parse
+
+import pytest
+
+from harness import ROOT, ROOT_KEY, wait_until
+from nodes import bearer, nodes, tenants_of_both
+
+sys.path.append(str(ROOT / "tests/tools"))
+import with_postgres  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    with with_postgres.start() as cluster:
+        yield cluster
+
+
+def schema_of(server):
+    return server.store.rsplit("schema=", 1)[1]
+
+
+def shard_schemas(postgres, server):
+    """The shards' schemas, in the order of their numbers."""
+    found = postgres.rows(f"SELECT '{schema_of(server)}_' || shard FROM {schema_of(server)}.shards ORDER BY shard")
+    return [name for name, in found]
+
+
+def all_pages(api, path, tenant, headers=None):
+    """(items, how many pages), over the pages of a list; every cursor is in the header Link too."""
+    items, cursor, pages = [], None, 0
+    while pages == 0 or cursor:
+        r = api.get(path + (f"&cursor={urllib.parse.quote(cursor)}" if cursor else ""), tenant=tenant, headers=headers or {})
+        assert r.status == 200, r
+        items += r.json["items"]
+        cursor, pages = r.json["next_cursor"], pages + 1
+        link = r.header("Link") or ""
+        assert (f"cursor={urllib.parse.quote(cursor, safe='~')}" in link) if cursor else link == ""
+    return items, pages
+
+
+# --- figures ---
+
+def test_the_figures_of_all_tenants_are_the_sum_of_each_tenants(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        clients = [s.client() for s in servers]
+        names = tenants_of_both(servers, max_concurrent_runs=1, at_limit="queue")
+        for i, name in enumerate(names):
+            clients[0].workflow(name)
+            assert clients[0].start(name, key="k").status == 200
+            assert clients[0].start(name, key="k").header("Idempotent-Replayed") == "true"
+            assert clients[0].start(name).status == 200  # queued until the first one ends
+            if i % 2 == 0:
+                assert clients[1].work(name) and clients[1].work(name)
+        each = [clients[0].get("/api/v1/stats?waits=buckets", tenant=name).json["total"] for name in names]
+        for c in clients:
+            r = c.get("/api/v1/stats", tenant="*")
+            total = r.json["total"]
+            assert total["starts"] == sum(t["starts"] for t in each) == 2 * len(names)
+            assert total["replays"] == len(names) and total["outcomes"]["succeeded"] == sum(t["outcomes"]["succeeded"] for t in each)
+            assert sum(m["starts"] for m in r.json["minutes"]) == total["starts"]
+            assert len({m["at"] for m in r.json["minutes"]}) == len(r.json["minutes"])
+            assert total["waits"]["count"] == sum(t["waits"]["count"] for t in each) > 0
+            assert min(t["waits"]["p50_ms"] for t in each if t["waits"]["count"]) <= total["waits"]["p50_ms"] <= total["waits"]["p99_ms"]
+            assert "buckets" not in total["waits"]
+            assert sum(c.get("/api/v1/stats?waits=buckets", tenant="*").json["total"]["waits"]["buckets"]) == total["waits"]["count"]
+            assert c.get("/api/v1/stats?waits=percentiles", tenant="*").json["total"] == total
+            assert c.get("/api/v1/stats?waits=something", tenant="*").status == 400
+            assert c.get("/api/v1/stats?minutes=0", tenant="*").status == 400
+            head = c.call("HEAD", "/api/v1/stats", tenant="*")
+            assert head.status == 200 and head.raw == b""
+
+
+def test_figures_are_never_partial(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        first = servers[0].client()
+        names = tenants_of_both(servers)
+        for name in names:
+            first.workflow(name)
+            assert first.start(name, key="k").status == 200
+
+        def complete():
+            r = first.get("/api/v1/doctor")
+            assert r.status == 200 or (r.code == "SHARD_UNAVAILABLE" and r.json["retryable"]), r
+            return {c["name"]: c["checked"] for c in r.json["checks"]}["runs"] if r.status == 200 else None
+
+        assert complete() == len(names)
+        servers[1].kill()
+        assert wait_until(complete, "every shard is served again", 30) == len(names)
+
+
+# --- the audit trail ---
+
+def test_the_trail_of_a_tenant_has_its_keys_and_its_workflows(postgres, tmp_path):
+    with nodes(postgres, tmp_path, dev=False, env={"PAWL_ROOT_KEY": ROOT_KEY}) as servers:
+        clients, root = [s.client() for s in servers], bearer(ROOT_KEY)
+        for i in range(4):
+            name, c = f"t{i}", clients[i % 2]
+            assert c.put(f"/api/v1/tenants/{name}", {}, headers=root).status in (200, 201)
+            for n in range(3):
+                assert c.post("/api/v1/keys", {"tenant": name, "role": "viewer"}, headers=root).status in (200, 201)
+                body = {"steps": [{"name": "a", "type": "task", "queue": "q", "handler": f"h{n}"}]}
+                assert c.put("/api/v1/workflows/w", body, tenant=name, headers=root).status in (200, 201)
+            for order, limit in (("oldest", 1), ("oldest", 4), ("oldest", 200), ("newest", 2)):
+                items, pages = all_pages(clients[(i + 1) % 2], f"/api/v1/audit?order={order}&limit={limit}", name, root)
+                assert [e["action"] for e in items].count("key.create") == [e["action"] for e in items].count("workflow.put") == 3, items
+                assert len({(e.get("shard"), e["seq"]) for e in items}) == len(items) and pages <= len(items) + 1
+                times = [e["at"] for e in items]
+                assert times == sorted(times, reverse=order == "newest")
+            r = c.get("/api/v1/audit/verify", tenant=name, headers=root)
+            assert r.json["ok"] and r.json["checked"] == len(items) and r.json["head"]["seq"] >= 3, r
+            lines = [json.loads(line) for line in c.get("/api/v1/audit/export", tenant=name, headers=root).raw.splitlines()]
+            assert sorted(e["hash"] for e in lines) == sorted(e["hash"] for e in items)
+            assert [e["seq"] for e in lines] == [*range(1, len(lines) + 1)] or [e["seq"] for e in lines].count(1) == 2  # chain after chain
+            only, _ = all_pages(c, "/api/v1/audit?action=key.*&limit=2", name, root)
+            assert len(only) == 3
+
+
+def test_every_chain_of_every_shard_is_verified(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        api = servers[1].client()
+        names = tenants_of_both(servers)
+        for name in names:
+            api.workflow(name)
+        checked = sum(int(n) for schema in shard_schemas(postgres, servers[0]) for (n,) in postgres.rows(f"SELECT count(*) FROM {schema}.audit"))
+        r = api.get("/api/v1/audit/verify", tenant="*")
+        assert r.json["ok"] and r.json["checked"] == checked >= 2 * len(names), r
+        [victim] = [schema for schema in shard_schemas(postgres, servers[0])
+                    if postgres.rows(f"SELECT 1 FROM {schema}.tenants WHERE id = '{names[-1]}'")]
+        postgres.rows(f"UPDATE {victim}.audit SET actor = 'mallory' WHERE tenant = (SELECT num FROM {victim}.tenants WHERE id = '{names[-1]}') AND seq = 1")
+        r = api.get("/api/v1/audit/verify", tenant="*")
+        assert not r.json["ok"] and r.json["broken"]["tenant"] == names[-1] and r.json["checked"] == checked, r
+
+
+# --- the doctor and the outbox ---
+
+def test_the_doctor_checks_and_repairs_every_shard(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        api = servers[0].client()
+        names = tenants_of_both(servers)
+        for name in names:
+            api.workflow(name)
+            assert api.start(name, key="k").status == 200
+        report = api.get("/api/v1/doctor").json
+        assert report["ok"] and {c["name"]: c["checked"] for c in report["checks"]}["runs"] == len(names), report
+        broken = []
+        for shard, schema in enumerate(shard_schemas(postgres, servers[0])):  # an index of active runs has one that is none
+            if ["1"] in postgres.rows(f"INSERT INTO {schema}.holding (tenant, run) SELECT tenant, 999999 FROM {schema}.runs LIMIT 1 RETURNING 1"):
+                broken.append(shard)
+        assert len(broken) > 1
+        report = api.get("/api/v1/doctor").json
+        found = [f for c in report["checks"] for f in c["found"]]
+        assert not report["ok"] and sorted({f["shard"] for f in found}) == broken, report
+        repair = servers[1].client().post("/api/v1/doctor/repair", {})
+        assert repair.status == 200 and repair.json["ok"] and repair.json["repaired"] >= len(broken), repair
+        assert api.get("/api/v1/doctor").json["ok"]
+        repairs, _ = all_pages(api, "/api/v1/audit?action=doctor.repair&limit=3", "*")
+        assert sorted(e["shard"] for e in repairs) == broken
+        lines = api.get("/api/v1/audit/export?action=doctor.repair", tenant="*").raw.splitlines()
+        assert [json.loads(line)["hash"] for line in lines] == [e["hash"] for e in sorted(repairs, key=lambda e: e["shard"])]
+
+
+def test_the_outbox_of_all_tenants_is_one_list(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        clients = [s.client() for s in servers]
+        tenants_of_both(servers)
+        expected = []
+        for shard, schema in enumerate(shard_schemas(postgres, servers[0])):
+            for n in range(3):
+                at = 1_700_000_000_000 + 10 * n + shard
+                tenant = f"COALESCE((SELECT min(num) FROM {schema}.tenants), 0)"
+                postgres.rows(f"INSERT INTO {schema}.parked (feed, seq, offer, message_id, tenant, run, type, reason, attempts, at)"
+                              f" VALUES ({n}, 0, 0, 'm{shard}-{n}', {tenant}, 0, 'run.created', 'too large', 1, {at})")
+                expected.append((at, f"m{shard}-{n}"))
+        found, _ = all_pages(clients[0], "/api/v1/outbox?limit=200", "*")
+        shown = [m["message_id"] for m in found]
+        assert shown == [m for _, m in sorted(expected) if m in shown] and len(shown) > 3
+        assert all_pages(clients[1], "/api/v1/outbox?limit=4", "*")[0] == found
+        for message in shown[:2] + shown[-1:]:
+            assert clients[1].post(f"/api/v1/outbox/{message}/retry", {}, tenant="*").json == {"message_id": message, "retrying": True}
+        again, _ = all_pages(clients[0], "/api/v1/outbox?limit=5", "*")
+        assert [m["message_id"] for m in again if m["retrying"]] == [m for m in shown if m in shown[:2] + shown[-1:]]
+        assert clients[0].post("/api/v1/outbox/nothing/retry", {}, tenant="*").status == 404
+        assert clients[0].get("/api/v1/outbox", tenant="*").json["depth"] >= 0
