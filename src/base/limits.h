@@ -347,7 +347,7 @@ enum {
 
     /* --- a cluster --- */
     CLUSTER_SHARDS_MAX = 256,             /* of a store: each has a thread and three connections of its own where it is served */
-    CLUSTER_SHARDS_DEFAULT = 1,           /* of a database that is set up by `pawl serve`: a few nodes share them evenly */
+    CLUSTER_SHARDS_DEFAULT = 16,          /* of a database that is set up by `pawl serve`: a few nodes share them evenly */
     CLUSTER_NODES_MAX = 64,               /* that a node knows; more nodes than shards serve nothing */
     CLUSTER_PLACES_MAX = 32,              /* databases beside the directory's that have shards of it */
     PLACE_URL_LEN_MAX = 511,              /* of such a database */

@@ -57,6 +57,7 @@ struct postgres_db {
     char url[POSTGRES_URL_MAX];
     char schema[POSTGRES_SCHEMA_MAX + 1]; /* of the directory */
     int shard;
+    int new_shards;        /* of a directory that it makes; 0: one */
     bool is_node;          /* a node has taken the shard, with the epoch in the URL */
     int64_t session;       /* counts connections */
     int64_t epoch;         /* a writer's: what the directory must say */

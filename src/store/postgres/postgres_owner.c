@@ -187,6 +187,19 @@ static enum err check_only_shard(struct postgres_db *db, struct problem *p)
                                      db->schema, shards);
 }
 
+/* Before anybody else can look: the number of shards decides where a tenant lives. */
+static enum err add_shards(struct postgres_db *db, struct problem *p)
+{
+    char sql[160];
+    if (db->new_shards <= 1)
+        return ERR_OK;
+    (void)snprintf(sql, sizeof(sql),
+                   "INSERT INTO shards (shard, version, epoch)"
+                   " SELECT n, 0, 0 FROM generate_series(1, %d) n",
+                   db->new_shards - 1);
+    return postgres_run(db, sql, p);
+}
+
 enum err postgres_make_directory(struct postgres_db *db, struct problem *p, bool *ret_new)
 {
     bool locked = false;
@@ -198,6 +211,8 @@ enum err postgres_make_directory(struct postgres_db *db, struct problem *p, bool
         e = postgres_directory_version(db, p, &version);
     if (e == ERR_OK)
         e = postgres_migrate_directory(db, version, p);
+    if (e == ERR_OK && version == 0)
+        e = add_shards(db, p);
     if (locked && e == ERR_OK)
         e = postgres_run(db, "SELECT pg_advisory_unlock_all()", p);
     *ret_new = e == ERR_OK && version == 0;

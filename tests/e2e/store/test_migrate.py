@@ -180,8 +180,14 @@ def small(places):
     return places
 
 
+def set_up(place):
+    """With one shard, as only such a store is copied whole."""
+    assert cli.pawl("cluster", "init", "--shards", "1", "--store", place.url).code == 0
+
+
 def test_a_store_that_a_server_has_open_is_refused(small):
     file, postgres, _ = small
+    set_up(postgres)
     with file:
         done = migrate(file, postgres)
         assert done.code == 1 and "in use by another pawl (process" in done.err, done
@@ -197,6 +203,7 @@ def test_a_store_that_a_server_has_open_is_refused(small):
 
 def test_a_target_that_a_server_has_only_set_up_is_taken(small):
     file, postgres, _ = small
+    set_up(postgres)
     with postgres:
         pass
     assert move(file, postgres)["copied"] > 10
