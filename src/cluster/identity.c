@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "runtime/engine.h"
+#include "store/ended_sessions.h"
 
 enum { REOPEN_MS = 500 }; /* a database that is down holds up the loop no more often */
 
@@ -12,8 +13,10 @@ struct identity {
     struct sessions *sessions;
     struct auth *auth;
     struct identity_source source;
-    struct db *db;   /* NULL: not open */
-    bool has_secret; /* of sessions */
+    struct db *db;        /* NULL: not open */
+    bool has_secret;      /* of sessions */
+    bool has_ended;       /* it has read which sessions were ended */
+    uint64_t ended_epoch; /* and when */
     int64_t reopen_at_ms;
     struct metric *failures;
 };
@@ -168,6 +171,29 @@ static enum err identify(void *ctx, struct str key, struct str peer, struct prob
     return e;
 }
 
+static void keep_ended(void *ctx, struct uuid id, int64_t expires_at)
+{
+    const struct identity *i = ctx;
+    struct session session = {.id = id, .expires_at = expires_at};
+    if (!sessions_end(i->sessions, &session))
+        LOG(LOG_WARN, "a session that was ended goes on: there is no memory for it");
+}
+
+/* Sessions are signed out where shard 0 is served; that raises the epoch. */
+static enum err read_ended(struct identity *i, struct problem *p)
+{
+    uint64_t epoch = current_epoch(i);
+    if (i->has_ended && i->ended_epoch == epoch)
+        return ERR_OK;
+    enum err e =
+        ended_sessions_list(i->db, env_now_ms(i->config.env), SESSIONS_ENDED_MAX, keep_ended, i);
+    if (e != ERR_OK)
+        return problem_set(p, e, "Cannot read which sessions were ended");
+    i->has_ended = true;
+    i->ended_epoch = epoch;
+    return ERR_OK;
+}
+
 static enum err identify_session(void *ctx, struct str text, struct problem *p,
                                  struct auth_identity *ret)
 {
@@ -176,5 +202,8 @@ static enum err identify_session(void *ctx, struct str text, struct problem *p,
     if (engine_of(i) != NULL)
         return engine_identify_session(engine_of(i), text, p, ret);
     enum err e = open_reader(i, p);
-    return e == ERR_OK ? checked(i, auth_check_session(i->auth, &q, p, ret), p) : e;
+    if (e != ERR_OK)
+        return e;
+    e = read_ended(i, p);
+    return checked(i, e == ERR_OK ? auth_check_session(i->auth, &q, p, ret) : e, p);
 }

@@ -94,16 +94,18 @@ enum err postgres_migrate_directory(struct postgres_db *db, int64_t version, str
 
 /* --- a shard --- */
 
-/* Keys are in shard 0, and every node has them in its cache. */
+/* Keys and ended sessions are in shard 0, and every node has them in its cache. */
 static enum err watch_keys(struct postgres_db *db, struct problem *p)
 {
-    char sql[512];
+    char sql[1024];
     (void)snprintf(
         sql, sizeof(sql),
         "CREATE OR REPLACE TRIGGER keys_changed AFTER INSERT OR DELETE"
         " OR UPDATE OF revoked_at, role, tenant, hash ON %s_0.api_keys FOR EACH STATEMENT"
-        " EXECUTE FUNCTION %s.keys_changed('%s_directory')",
-        db->schema, db->schema, db->schema);
+        " EXECUTE FUNCTION %s.keys_changed('%s_directory');"
+        "CREATE OR REPLACE TRIGGER session_ended AFTER INSERT ON %s_0.ended_sessions"
+        " FOR EACH STATEMENT EXECUTE FUNCTION %s.keys_changed('%s_directory')",
+        db->schema, db->schema, db->schema, db->schema, db->schema, db->schema);
     return postgres_run(db, sql, p);
 }
 

@@ -189,6 +189,20 @@ def test_a_key_is_known_everywhere_and_a_revoked_one_nowhere(postgres, tmp_path)
         assert clients[0].get("/api/v1/runs", headers=bearer("pawl_nobody")).code == "UNAUTHENTICATED"
 
 
+def test_a_session_that_was_signed_out_ends_on_every_node(postgres, tmp_path):
+    page = {"Sec-Fetch-Site": "same-origin"}
+    with nodes(postgres, tmp_path, dev=False, env={"PAWL_ROOT_KEY": ROOT_KEY}) as servers:
+        for i in range(2):  # one of them serves shard 0
+            signed_in = servers[i].client().post("/api/v1/sessions", {"key": ROOT_KEY}, headers=page)
+            assert signed_in.status == 200, signed_in
+            cookie = {**page, "Cookie": signed_in.header("Set-Cookie").split(";")[0]}
+            people = [s.client(headers=cookie) for s in servers]
+            assert [p.get("/api/v1/tenants").status for p in people] == [200, 200]
+            assert people[i].delete("/api/v1/sessions").status == 200
+            for p in people:
+                wait_until(lambda p=p: p.get("/api/v1/tenants").status == 401, "the session has ended")
+
+
 def test_a_request_that_claims_to_be_forwarded_is_refused(postgres, tmp_path):
     with nodes(postgres, tmp_path) as servers:
         api = servers[0].client()
