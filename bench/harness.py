@@ -115,6 +115,10 @@ class Server:
                 total_ns += int(thread.read_text().split()[0])
         return total_ns / 1000
 
+    def loop_cpu_us(self):
+        """The part of its first thread, which in pawl serves HTTP."""
+        return int(self.proc(f"task/{self.process.pid}/schedstat").split()[0]) / 1000
+
     def written_bytes(self):
         """What the process has given to the disk so far."""
         return int(re.search(r"^write_bytes: (\d+)", self.proc("io"), re.M)[1])

@@ -22,14 +22,15 @@ import sys
 import tempfile
 
 from harness import Bench, BenchError
-from parts import (admission, approvals, cost, entities, gate, growth, limits, mixed, payloads, peers, signals, starts, tenants,
+from parts import (admission, approvals, cluster, cost, entities, gate, growth, limits, mixed, payloads, peers, peers_postgres, signals, starts, tenants,
                    workers)
 from results import Results, print_table
 
 # Each measures a round on fresh servers, and makes the table's rows of all rounds.
 PARTS = {"limits": limits, "starts": starts, "payloads": payloads, "workers": workers, "admission": admission, "gate": gate,
          "tenants": tenants, "signals": signals, "entities": entities, "approvals": approvals, "mixed": mixed, "cost": cost,
-         "growth": growth, "peers": peers}
+         "growth": growth, "cluster": cluster, "peers": peers, "peers_postgres": peers_postgres}
+NEED_PEERS = ("peers", "peers_postgres")
 PROGRAMS = ("load", "limits", "bare_http", "bare_own", "sqlite_commit")
 
 
@@ -48,13 +49,14 @@ class Sizes:
     signals: int = 100_000
     growth: tuple = (0, 100_000, 300_000)
     instructions: int = 2_000
+    shards: tuple = (1, 16)
     peers: pathlib.Path | None = None
     window: int = 0  # requests of a window; 0: as many as its time lets
     rate_max: int = 1_000_000  # of an open loop
 
 
 QUICK = Sizes(queue_depths=(20,), joining=20, backlog=20, probes=2, bursts=1, tenants=20, approvals=20, run_signals=20,
-              entity_ages=(10, 50), signals=50, growth=(0, 200), instructions=0, window=100, rate_max=1_000)
+              entity_ages=(10, 50), signals=50, growth=(0, 200), instructions=0, shards=(1,), window=100, rate_max=1_000)
 QUICK_SECONDS = 0.05
 
 
@@ -148,7 +150,7 @@ def main():
     args = parse_args()
     # An exception, so that the children are stopped on the way out.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    names = args.only or [name for name in PARTS if name != "peers" or args.peers]
+    names = args.only or [name for name in PARTS if name not in NEED_PEERS or args.peers]
     rounds = 1 if args.quick else args.rounds
     seconds = QUICK_SECONDS if args.quick else args.seconds
     results = Results(args.out or args.tools / "results.jsonl", rounds)

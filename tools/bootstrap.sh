@@ -5,7 +5,7 @@ set -eu
 packages="gcc libc6-dev make cmake ninja-build pkg-config python3 python3-yaml libmicrohttpd-dev libsqlite3-dev libpq-dev
  libjansson-dev liblua5.4-dev libyaml-dev libssl-dev libcurl4-openssl-dev libnats-dev libhiredis-dev libmimalloc-dev libcmocka-dev tzdata"
 [ "${1:-}" != test ] || packages="$packages git python3-pytest python3-psycopg2 python3-jsonschema python3-venv clang-14 llvm-14 libclang-rt-14-dev clang-format-14
- clang-tidy-14 cppcheck mold prometheus openssl sqlite3 postgresql curl nats-server redis-server haproxy systemd valgrind dpkg-dev zsh fish mandoc chromium fonts-dejavu-core"
+ clang-tidy-14 cppcheck mold prometheus openssl sqlite3 postgresql curl nats-server redis-server haproxy iproute2 systemd valgrind dpkg-dev zsh fish mandoc chromium fonts-dejavu-core"
 [ "${1:-}" != packages ] || packages="$packages dpkg-dev patchelf buildah crun mmdebstrap ca-certificates"
 # Any node does that has npm; Debian's if there is none.
 command -v npm >/dev/null || packages="$packages nodejs npm"

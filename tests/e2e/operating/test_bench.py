@@ -13,7 +13,7 @@ import harness
 
 BENCH = harness.ROOT / "bench"
 TOOLS = pathlib.Path(harness.PAWL).parent / "bench"
-PARTS = ["limits", "starts", "payloads", "workers", "admission", "gate", "tenants", "signals", "entities", "approvals", "mixed", "cost", "growth"]
+PARTS = ["limits", "starts", "payloads", "workers", "admission", "gate", "tenants", "signals", "entities", "approvals", "mixed", "cost", "growth", "cluster"]
 PATIENCE_S = 10 * harness.PATIENCE_S
 
 pytestmark = pytest.mark.slow
@@ -79,6 +79,24 @@ def test_a_report_goes_between_the_markers_of_a_page_and_its_plots_are_svg(resul
         assert xml.etree.ElementTree.parse(tmp_path / "plots" / f"{name}.svg").getroot().tag.endswith("svg")
 
 
+def test_the_tables_of_a_cluster_go_into_their_page_with_every_formula(results, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- cluster: begin -->\nold\n<!-- cluster: end -->\nafter\n")
+    done = bench("scaling.py", results[0], "--into", page)
+    assert done.returncode == 0, done.stderr
+    text = page.read_text()
+    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    needed = [line.split(" | ") for line in text.split("| needed |")[1].splitlines()[2:] if line.startswith("| ")]
+    assert len(needed) > 10 and all(much and source.rstrip(" |") for _, much, source in needed)
+
+
+def test_a_page_without_markers_is_left_alone(results, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("nothing\n")
+    done = bench("scaling.py", results[0], "--into", page)
+    assert done.returncode == 1 and "cluster: begin" in done.stderr and page.read_text() == "nothing\n"
+
+
 def test_a_steady_report_has_no_rates_and_latencies(results, tmp_path):
     done = bench("report.py", results[0], "--steady", "--svg", tmp_path)
     rows = [line for line in done.stdout.splitlines() if line.startswith("| ") and not line.startswith("| figure")]
@@ -106,7 +124,9 @@ def test_samples_of_perf_become_a_flame_graph(tmp_path):
 
 PEERS = [("pawl", "W1-start", 64, 30000, 4000), ("restate", "W1-start", 64, 5000, 20000), ("bullmq-always", "W1-start", 64, 20000, 8000),
          ("pawl", "W3-e2e-3steps", 16, 5000, 9000), ("restate", "W3-e2e-3steps", 16, 400, 60000), ("bullmq-everysec", "W3-e2e-3steps", 16, 2500, 9000),
-         ("pawl", "W4-burst100-limit2", 100, 1, 7000), ("cordum-like-everysec", "W4-burst100-limit2", 100, 1, 700000)]
+         ("pawl", "W4-burst100-limit2", 100, 1, 7000), ("cordum-like-everysec", "W4-burst100-limit2", 100, 1, 700000),
+         ("pawl-postgres", "W1-start", 64, 9000, 9000), ("dbos", "W1-start", 64, 2500, 40000), ("pg-boss", "W1-start", 64, 2700, 36000),
+         ("graphile-worker", "W1-start", 64, 10000, 65000)]
 
 
 @pytest.fixture
@@ -130,6 +150,15 @@ def test_peers_are_run_by_their_own_harness_and_compared(tmp_path, peers):
     assert figures["W1 start, 64 connections: pawl", ">= 5 x restate"]["met"] is True
     assert figures["W1 start, 64 connections: pawl", ">= 1.8 x bullmq-always"]["met"] is False
     assert figures["W4 burst of 100, p99: pawl", "<= 1/60 x cordum-like-everysec"]["met"] is True
+
+
+def test_peers_on_postgresql_are_compared_with_pawl_on_postgresql(tmp_path, peers):
+    done = run(tmp_path / "out.jsonl", "--only", "peers_postgres", "--peers", peers)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in (peers / "calls").read_text().splitlines()] == ["spec", "dbos", "pg-boss", "graphile-worker"]
+    assert "postgres:///" in " ".join(json.loads((peers / "spec.json").read_text())["cmd"])
+    met = {row["target"]: row["met"] for row in lines(tmp_path / "out.jsonl") if row["kind"] == "figure" and row["target"]}
+    assert met == {"> 1 x dbos": True, "> 1 x pg-boss": True, "> 1 x graphile-worker": False}
 
 
 def test_what_the_peers_harness_is_told_to_send_is_accepted(tmp_path, peers):
