@@ -10,7 +10,8 @@
 enum {
     LOCK_WAIT_MS = 1000, /* a server that was killed a moment ago still has a session */
     LOCK_POLL_MS = 50,
-    EPOCH_SHIFT = 32, /* more commits than an owner makes with one epoch */
+    LOST_MAX = 16 * 1024 * 1024, /* more commits than a server loses that are not on disk yet */
+    EPOCHS_TOLD_APART = 1024,    /* owners whose commits may be lost at once */
 };
 
 /* --- locks of the session --- */
@@ -68,8 +69,8 @@ enum err postgres_lock(struct postgres_db *db, struct problem *p)
  * old one would find its commits on disk. */
 static void begin_numbers(struct postgres_db *db, int64_t last_num)
 {
-    int64_t first = (int64_t)((uint64_t)db->epoch << EPOCH_SHIFT);
-    db->numbers_after = MAX(last_num, first);
+    int64_t skipped = (1 + db->epoch % EPOCHS_TOLD_APART) * LOST_MAX;
+    db->numbers_after = last_num + skipped;
 }
 
 /* Waits for the transactions of the last owner: each holds its row of the directory. */
@@ -99,8 +100,10 @@ enum err postgres_raise_epoch(struct postgres_db *db, struct problem *p)
         return db->epoch == 0
                    ? problem_set(p, ERR_STORE_FAILED, "The store has no shard %d", db->shard)
                    : problem_set(p, ERR_STORE_FAILED, "Another server has taken the store");
+    bool takes = db->epoch == 0; /* otherwise nobody else has written since */
     db->epoch = raised;
-    begin_numbers(db, last_num);
+    if (takes)
+        begin_numbers(db, last_num);
     return ERR_OK;
 }
 
