@@ -9,7 +9,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { LOOK_AGAIN_MS = 100 };
+enum {
+    LOOK_AGAIN_MS = 100,
+    LEASE_OVER_MS = 20,
+};
 
 enum wish { WISH_NONE, WISH_TAKE, WISH_RELEASE };
 
@@ -24,6 +27,7 @@ struct directory {
     atomic_bool stops;
     atomic_bool lost;
     atomic_bool stopping; /* others must know */
+    int64_t lease_end_ms; /* the thread's: when the first lease of another node would be over */
 
     pthread_mutex_t lock;
     struct cluster_view fresh; /* what the thread has read */
@@ -94,10 +98,22 @@ static void renew(struct directory *d)
     problem_release(&p);
 }
 
+/* Of the other nodes that live; a little later, so that it is over by then. */
+static int64_t first_lease_end(const struct cluster_view *view)
+{
+    int64_t first = INT64_MAX;
+    for (size_t i = 0; i < view->node_count; i++) {
+        if ((int)i != view->self && cluster_node_lives(&view->nodes[i]))
+            first = MIN(first, view->mono_ms + view->nodes[i].lease_ms + LEASE_OVER_MS);
+    }
+    return first;
+}
+
 static void read_again(struct directory *d)
 {
     struct cluster_view view;
     struct problem p;
+    d->lease_end_ms = INT64_MAX;
     problem_init(&p);
     enum err e = cluster_store_read(d->store, &p, &view);
     if (e != ERR_OK)
@@ -105,6 +121,7 @@ static void read_again(struct directory *d)
     problem_release(&p);
     if (e != ERR_OK)
         return;
+    d->lease_end_ms = first_lease_end(&view);
     if (view.self < 0 && !atomic_exchange(&d->lost, true))
         LOG(LOG_ERROR, "Another process has joined the cluster as this node");
     pthread_mutex_lock(&d->lock);
@@ -139,8 +156,9 @@ static void *run(void *ctx)
     struct directory *d = ctx;
     size_t shards = d->view.shard_count; /* it never changes */
     int64_t next = env_mono_ms(d->env) + NODE_RENEW_MS;
+    d->lease_end_ms = first_lease_end(&d->view);
     while (!atomic_load(&d->stops)) {
-        int64_t left = next - env_mono_ms(d->env);
+        int64_t left = MIN(next, d->lease_end_ms) - env_mono_ms(d->env);
         cluster_store_wait(d->store, d->wake_fd, (int)MAX(left, INT64_C(0)));
         if (env_mono_ms(d->env) >= next) {
             renew(d);

@@ -236,6 +236,8 @@ enum err cluster_store_renew(struct cluster_store *c, struct problem *p)
                             " WHERE lease_until < now() - interval '1 hour' AND NOT draining)"
                             " SELECT count(*) FROM renewed",
                             3, values, p, &renewed);
+    if (e == ERR_STORE_FAILED) /* the server cannot do it now; that is no reason to end */
+        e = ERR_STORE_BUSY;
     if (e == ERR_OK && renewed == 0)
         e = problem_set(p, ERR_STORE_FAILED, "Another process has joined the cluster as %s",
                         c->name);

@@ -202,6 +202,20 @@ static void a_shard_can_be_taken_when_it_was_released_or_its_owner_is_gone(void 
     cluster_store_close(b);
 }
 
+/* Only a process that has the name is a reason for the node to end. */
+static void a_lease_that_the_server_cannot_renew_is_tried_again(void **state)
+{
+    struct cluster_store *a = join(state, "a");
+    struct problem p;
+    problem_init(&p);
+    run_outside(state, "ALTER TABLE nodes RENAME TO missing");
+    assert_int_equal(cluster_store_renew(a, &p), ERR_STORE_BUSY);
+    run_outside(state, "ALTER TABLE missing RENAME TO nodes");
+    assert_ok(cluster_store_renew(a, &p));
+    problem_release(&p);
+    cluster_store_close(a);
+}
+
 static void a_node_without_a_lease_takes_nothing(void **state)
 {
     struct cluster_store *a = join(state, "a");
@@ -439,6 +453,7 @@ int main(void)
         folder_test(a_process_that_lost_its_name_cannot_renew_or_take),
         folder_test(a_shard_is_taken_once),
         folder_test(a_shard_can_be_taken_when_it_was_released_or_its_owner_is_gone),
+        folder_test(a_lease_that_the_server_cannot_renew_is_tried_again),
         folder_test(a_node_without_a_lease_takes_nothing),
         folder_test(a_writer_without_a_node_and_nodes_keep_out_of_each_others_way),
         folder_test(an_owner_that_lost_its_shard_cannot_commit),
