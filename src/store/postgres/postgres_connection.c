@@ -108,20 +108,6 @@ static void pass_over_notice(void *ctx, const char *message)
     (void)message;
 }
 
-/* What the URL does not say. The server may be one of several: only the one that takes writes is
- * the store. A peer that is gone is noticed within seconds, on both sides. */
-static PGconn *dial(const struct postgres_db *db)
-{
-    static const char *const NAMES[] = {"application_name",     "connect_timeout",
-                                        "keepalives_idle",      "keepalives_interval",
-                                        "keepalives_count",     "tcp_user_timeout",
-                                        "target_session_attrs", "dbname",
-                                        "client_encoding",      NULL};
-    const char *const values[] = {"pawl",  "5",          "5",     "2",    "3",
-                                  "10000", "read-write", db->url, "UTF8", NULL};
-    return PQconnectdbParams(NAMES, values, 1);
-}
-
 /* Nothing that an administrator set for other programs may change what a commit means. */
 static enum err set_up(struct postgres_db *db, struct problem *p)
 {
@@ -161,7 +147,7 @@ static enum err check_server(struct postgres_db *db, struct problem *p)
 
 enum err postgres_open_session(struct postgres_db *db, struct problem *p)
 {
-    db->conn = dial(db);
+    db->conn = postgres_dial(db);
     if (PQstatus(db->conn) != CONNECTION_OK)
         return problem_set(p, ERR_STORE_BUSY, "Cannot connect to PostgreSQL: %s",
                            PQerrorMessage(db->conn));

@@ -112,6 +112,12 @@ MUST_CHECK enum err postgres_run(struct postgres_db *db, const char *sql, struct
 /* A whole number in a result. */
 int64_t postgres_number(const PGresult *result, int column);
 
+/* --- postgres_dial.c --- */
+
+/* Connects to the host of the URL that takes writes. The caller looks at its status and finishes
+ * it. */
+PGconn *postgres_dial(const struct postgres_db *db);
+
 /* --- postgres_url.c --- */
 
 /* Takes the parameters that are pawl's own out of the URL. */

@@ -19,7 +19,7 @@ def choose(rng):
         "kill": lambda: {**node(), "at_once": rng.random() < 0.4},
         "pause": lambda: {**node(), "seconds": round(LEASE_S + rng.uniform(1, 3), 2)},
         "restart": lambda: {"crash": rng.random() < 0.5},
-        "promote": dict,
+        "promote": lambda: {"silent": rng.random() < 0.5},
         "terminate": node,
         "cut database": node,
         "cut peers": node,
@@ -63,8 +63,8 @@ class Faults:
     def restart(self, crash):
         self.world.restart_database(crash)
 
-    def promote(self):
-        self.world.promote()
+    def promote(self, silent):
+        self.world.promote(silent)
 
     def terminate(self, number):
         self.world.terminate(number)

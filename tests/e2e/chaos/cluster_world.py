@@ -20,7 +20,8 @@ from surroundings import Surroundings
 
 NODES = ("n0", "n1", "n2")
 SHARDS = 6
-SERVED_AGAIN_S = 120  # nothing is served again later than that; how long it takes is printed
+SERVED_AGAIN_S = 120  # nothing is served again later than that; how long it takes is printed,
+TOO_LONG_S = 10  # and from here on what the nodes say about it
 PROBE_S = 1.5  # a probe that is not answered by then is repeated
 PROBE_PAUSE_S = 0.05  # between two of them
 LINKS = [f"{what}-{node}" for node in NODES for what in ("left", "right", "peer")]  # to the servers of the database; of the others to this node
@@ -154,7 +155,10 @@ class ClusterWorld(Surroundings):
         """Until a change in every shard was acknowledged."""
         for shard, tenant in self.probes.items():
             wait_until(lambda tenant=tenant: self.supervise() or self.changes(tenant), f"shard {shard} is served again after {kind}", SERVED_AGAIN_S)
-        self.times.setdefault(kind, []).append(time.monotonic() - since)
+        took = time.monotonic() - since
+        self.times.setdefault(kind, []).append(took)
+        if took > TOO_LONG_S:
+            print(f"served again after {kind} only after {took:.2f} s\n{self.log()}", flush=True)
 
     def told_times(self):
         return "\n".join(f"  served again after {kind}: {len(times)} times, median {statistics.median(times):.2f} s, worst {max(times):.2f} s"
@@ -211,14 +215,28 @@ class ClusterWorld(Surroundings):
         self.route_database()
         self.await_service("a restart of PostgreSQL", time.monotonic())
 
-    def promote(self):
+    def promote(self, silent):
+        """The primary's machine refuses connections from now on, or does not answer at all."""
         self.counts["promotion"] += 1
-        since = time.monotonic()
-        self.route_database(self.database.primary)
+        since, dead = time.monotonic(), self.database.primary
+        if silent:
+            self.hold(dead, True)
+        else:
+            self.route_database(dead)
         self.database.fail_over()
-        self.await_service("a promotion, with the promotion itself", since)
+        self.cut_all(dead)
+        self.await_service(f"a promotion, the old primary {'is silent' if silent else 'refuses'}", since)
         self.database.attach()
+        self.hold(dead, False)
         self.route_database()
+
+    def cut_all(self, server):
+        for node in self.nodes:
+            self.proxy.cut(f"{server.folder.name}-{node.name}")
+
+    def hold(self, server, held):
+        for node in self.nodes:
+            self.proxy.weather(f"{server.folder.name}-{node.name}", held=held)
 
     @staticmethod
     def database_links(number):

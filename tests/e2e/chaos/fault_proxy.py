@@ -99,7 +99,12 @@ class Link:
                 continue
         return None
 
+    async def wait_while_held(self):
+        while self.weather["held"]:
+            await asyncio.sleep(HELD_S)
+
     async def accept(self, near_reader, near_writer):
+        await self.wait_while_held()
         far = await self.connect()
         if far is None:
             self.end(near_writer)
@@ -119,8 +124,7 @@ class Link:
 
     async def pump(self, reader, writer, pair, outward):
         while data := await reader.read(1 << 16):
-            while self.weather["held"]:
-                await asyncio.sleep(HELD_S)
+            await self.wait_while_held()
             if self.weather["delay_ms"]:
                 await asyncio.sleep(self.rng.uniform(0, self.weather["delay_ms"]) / 1000)
             if not outward and self.happens("lose_in"):
@@ -160,7 +164,7 @@ class Link:
     def end(self, writer):
         """With FIN or with RST."""
         sock = writer.get_extra_info("socket")
-        if sock is not None and self.rng.random() < 0.5:
+        if sock is not None and sock.fileno() >= 0 and self.rng.random() < 0.5:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.transport.abort()
         else:

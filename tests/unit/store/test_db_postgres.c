@@ -405,6 +405,41 @@ static void a_sync_does_not_take_the_commit_of_another_owner_for_the_lost_one(vo
     db_close(db);
 }
 
+/* --- several hosts --- */
+
+/* The URL with other hosts before its own, as folders of sockets. */
+static enum err open_after_hosts(void **state, const char *others)
+{
+    char url[DB_PATH_MAX];
+    char wanted[2 * DB_PATH_MAX];
+    struct problem problem;
+    struct db *db = NULL;
+    test_store_url(file_of(state).text, url, sizeof(url));
+    char *host = strstr(url, "host=") + strlen("host=");
+    (void)snprintf(wanted, sizeof(wanted), "%.*s%s,%s", (int)(host - url), url, others, host);
+    struct db_config config = {.url = str_of(wanted), .access = DB_WRITER, .env = &ENV_SYSTEM};
+    problem_init(&problem);
+    enum err e = db_open(&config, &problem, &db);
+    problem_release(&problem);
+    db_close(db);
+    return e;
+}
+
+static void hosts_that_are_dead_or_silent_are_passed_over(void **state)
+{
+    struct path folder = path_in(*state, "silent");
+    struct sockaddr_un address = socket_in(folder.text);
+    int silent = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(mkdir(folder.text, 0700), 0);
+    assert_int_equal(bind(silent, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(silent, 8), 0); /* connections are never accepted */
+    assert_ok(open_after_hosts(state, folder.text));
+    assert_ok(open_after_hosts(state, "/nowhere"));
+    assert_ok(open_after_hosts(state, "/nowhere,/nowhere/else"));
+    close(silent);
+    assert_ok(open_after_hosts(state, folder.text));
+}
+
 /* --- what is not ours --- */
 
 static void assert_refused(const char *url, enum err expected, const char *why)
@@ -471,6 +506,7 @@ int main(void)
         folder_test(a_sync_goes_on_after_its_connection_was_lost),
         folder_test(a_sync_after_which_the_commit_is_missing_fails_for_good),
         folder_test(a_sync_does_not_take_the_commit_of_another_owner_for_the_lost_one),
+        folder_test(hosts_that_are_dead_or_silent_are_passed_over),
         folder_test(a_schema_of_another_program_is_refused),
         folder_test(a_store_of_a_newer_pawl_is_refused),
         folder_test(a_url_that_names_no_store_is_refused),
