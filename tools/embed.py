@@ -27,10 +27,32 @@ def schema(out, files):
     for number, name, text in rows:
         data = text.encode() + b"\0"
         parts.append(f"static const char SQL_{number}[] = {{\n    {c_bytes(data)}}};\n")
+    if kind == "sqlite":
+        data = new_file(rows).encode() + b"\0"
+        parts.append(f"static const char SQL_NEW_FILE[] = {{\n    {c_bytes(data)}}};\n")
+        parts.append(f'const struct migration NEW_FILE_SQLITE = {{{rows[-1][0]}, "new_file", SQL_NEW_FILE}};\n')
     parts.append(f"const struct migration MIGRATIONS_{kind.upper()}[] = {{")
     parts += [f'    {{{number}, "{name}", SQL_{number}}},' for number, name, _ in rows]
     parts.append(f"}};\nconst size_t MIGRATIONS_{kind.upper()}_COUNT = {len(rows)};\n")
     write(out, "\n".join(parts))
+
+
+def new_file(migrations):
+    """The statements that make what the migrations make of an empty file. Most of their time passes with changes of tables,
+    after each of which SQLite reads the whole schema again."""
+    import sqlite3
+
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    db.create_function("pawl_key_hash", 1, lambda text: 0)  # for rows, of which there are none
+    for _, _, text in migrations:
+        db.executescript(text)
+    made = db.execute("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type <> 'table', rowid").fetchall()
+    statements = [sql for _, _, sql in made]
+    for table in (name for kind, name, _ in made if kind == "table"):
+        values = " || ', ' || ".join(f'quote("{row[1]}")' for row in db.execute(f'PRAGMA table_info("{table}")'))
+        rows = db.execute(f'SELECT {values} FROM "{table}"')
+        statements += [f'INSERT INTO "{table}" VALUES ({row[0]})' for row in rows]
+    return ";\n".join(statements) + ";\n"
 
 
 def templates(out, *files):

@@ -13,6 +13,8 @@ struct migration {
 
 extern const struct migration MIGRATIONS_SQLITE[];
 extern const size_t MIGRATIONS_SQLITE_COUNT;
+/* All of them at once, for a new file: what they come to, without the ways there. */
+extern const struct migration NEW_FILE_SQLITE;
 /* A shard's tables on PostgreSQL, with the same numbers: the first one makes all that SQLite had by
  * then. */
 extern const struct migration MIGRATIONS_POSTGRES[];

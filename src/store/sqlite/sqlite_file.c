@@ -268,30 +268,23 @@ enum err sqlite_file_check_whole(sqlite3 *conn, struct problem *p)
     return e == ERR_OK && marks > 0 ? db_refuse_copy(p) : e;
 }
 
-/* The migrations of one transaction. */
-static enum err migrate_together(sqlite3 *conn, const struct migration *m, size_t count,
-                                 struct problem *p)
+static enum err migrate_one(sqlite3 *conn, const struct migration *m, struct problem *p)
 {
-    assert(count > 0);
     char stamp[128];
     (void)snprintf(stamp, sizeof(stamp), "PRAGMA application_id=%d; PRAGMA user_version=%d; COMMIT",
-                   APPLICATION_ID, m[count - 1].number);
+                   APPLICATION_ID, m->number);
     char *message = NULL;
-    size_t at = 0;
     int rc = sqlite3_exec(conn, "BEGIN IMMEDIATE", NULL, NULL, &message);
-    for (; rc == SQLITE_OK && at < count; at++)
-        rc = sqlite3_exec(conn, m[at].sql, NULL, NULL, &message);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(conn, m->sql, NULL, NULL, &message);
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(conn, stamp, NULL, NULL, &message);
     if (rc == SQLITE_OK) {
-        for (at = 0; at < count; at++)
-            LOG(LOG_INFO, "migrated the store", LOG_N("schema", m[at].number),
-                LOG_Z("name", m[at].name));
+        LOG(LOG_INFO, "migrated the store", LOG_N("schema", m->number), LOG_Z("name", m->name));
         return ERR_OK;
     }
-    const struct migration *last = &m[at > 0 ? at - 1 : 0];
-    enum err e = problem_set(p, ERR_STORE_FAILED, "Migration %d (%s) failed: %s", last->number,
-                             last->name, message != NULL ? message : sqlite3_errmsg(conn));
+    enum err e = problem_set(p, ERR_STORE_FAILED, "Migration %d (%s) failed: %s", m->number,
+                             m->name, message != NULL ? message : sqlite3_errmsg(conn));
     sqlite3_free(message);
     (void)sqlite3_exec(conn, "ROLLBACK", NULL, NULL, NULL);
     return e;
@@ -323,14 +316,13 @@ enum err sqlite_file_migrate(sqlite3 *conn, struct problem *p)
 {
     int version = 0;
     enum err e = pragma_int(conn, "PRAGMA user_version", p, &version);
+    if (e == ERR_OK && version == 0) /* a new file */
+        return migrate_one(conn, &NEW_FILE_SQLITE, p);
     if (e == ERR_OK && version < newest_version())
         e = add_functions(conn, p);
-    /* A new file gets all of them with one sync. One that has rows keeps each that succeeds. */
-    if (e == ERR_OK && version == 0)
-        return migrate_together(conn, MIGRATIONS_SQLITE, MIGRATIONS_SQLITE_COUNT, p);
     for (size_t i = 0; e == ERR_OK && i < MIGRATIONS_SQLITE_COUNT; i++) {
         if (MIGRATIONS_SQLITE[i].number > version)
-            e = migrate_together(conn, &MIGRATIONS_SQLITE[i], 1, p);
+            e = migrate_one(conn, &MIGRATIONS_SQLITE[i], p);
     }
     return e;
 }

@@ -45,6 +45,43 @@ static void a_new_file_is_made_by_one_commit(void **state)
     db_close(db);
 }
 
+/* Everything that a file says of its tables, and the rows that it begins with. */
+static int64_t differences(struct raw *raw)
+{
+    static const char *const TEXT =
+        "SELECT count(*) FROM (SELECT * FROM (SELECT type, name, tbl_name, sql FROM "
+        "main.sqlite_schema"
+        " EXCEPT SELECT type, name, tbl_name, sql FROM stepped.sqlite_schema)"
+        " UNION ALL SELECT * FROM (SELECT type, name, tbl_name, sql FROM stepped.sqlite_schema"
+        " EXCEPT SELECT type, name, tbl_name, sql FROM main.sqlite_schema)"
+        " UNION ALL SELECT 'row', name, through, '' FROM main.indexed"
+        "  WHERE (name, through) NOT IN (SELECT name, through FROM stepped.indexed)"
+        " UNION ALL SELECT 'row', name, through, '' FROM stepped.indexed"
+        "  WHERE (name, through) NOT IN (SELECT name, through FROM main.indexed))";
+    return raw_number(raw, TEXT);
+}
+
+static void a_new_file_is_what_the_migrations_make_of_an_empty_one(void **state)
+{
+    struct path stepped = path_in(*state, "stepped.db");
+    struct raw raw = raw_open(stepped.text);
+    raw_exec(&raw, MIGRATIONS_SQLITE[0].sql);
+    raw_exec(&raw, "PRAGMA application_id=0x7061776C; PRAGMA user_version=1");
+    raw_close(&raw);
+    db_close(open_writer(stepped.text)); /* by all the others */
+    struct path file = path_in(*state, "p.db");
+    db_close(open_writer(file.text));
+    raw = raw_open(file.text);
+    char attach[200];
+    (void)snprintf(attach, sizeof(attach), "ATTACH '%s' AS stepped", stepped.text);
+    raw_exec(&raw, attach);
+    assert_int_equal(raw_number(&raw, "SELECT count(*) FROM stepped.indexed"), 4);
+    assert_int_equal(differences(&raw), 0);
+    raw_exec(&raw, "CREATE TABLE more (a)");
+    assert_int_equal(differences(&raw), 1);
+    raw_close(&raw);
+}
+
 static void migrations_are_numbered_without_gaps(void **state)
 {
     (void)state;
@@ -199,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         folder_test(opening_creates_and_migrates),
         folder_test(a_new_file_is_made_by_one_commit),
+        folder_test(a_new_file_is_what_the_migrations_make_of_an_empty_one),
         cmocka_unit_test(migrations_are_numbered_without_gaps),
         folder_test(a_second_writer_is_refused_with_the_owner_of_the_file),
         folder_test(a_link_to_the_file_is_the_same_file),
