@@ -129,6 +129,16 @@ def test_systemd_accepts_the_unit(unit, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_systemd_accepts_the_unit_with_tls(tmp_path):
+    (tmp_path / "pawl@.service").write_text((CLUSTER / "pawl@.service").read_text().replace("/usr/local/bin/pawl", PAWL))
+    (tmp_path / "pawl@.service.d").mkdir()
+    shutil.copy(CLUSTER / "tls.conf", tmp_path / "pawl@.service.d")
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", tmp_path / "pawl@node-1.service"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    variables = set(re.findall(r"PAWL_\w+", "".join(deployment.unit_settings((CLUSTER / "tls.conf").read_text(), "Environment"))))
+    assert variables == {"PAWL_TLS_CERT", "PAWL_TLS_KEY", "PAWL_NODE_CA"} and variables <= set(re.findall(r"PAWL_\w+", help_of_serve()))
+
+
 def test_a_node_has_more_time_to_stop_than_it_needs():
     text = (CLUSTER / "pawl@.service").read_text()
     grace = {services()[name]["stop_grace_period"] for name in NODES}
