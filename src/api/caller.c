@@ -86,13 +86,22 @@ static enum err session_of(struct call *c)
     return session_guard_check(&r, &c->op.problem);
 }
 
+/* A tenant's keys are made in another shard than its own, which may not know it yet: the first
+ * request makes it there too. */
+static bool creates_tenant(const struct call *c, struct str tenant)
+{
+    const struct api_auth *auth = c->api->config.auth;
+    if (auth == NULL || !c->op.caller.all_tenants)
+        return auth != NULL;
+    return tenant_id_ok(tenant) && auth->knows_tenant(auth->ctx, tenant);
+}
+
 /* The tenant that the key's holder acts on: its own, or with a key for "*" the one it names. */
 static enum err key_caller(struct call *c, struct str tenant, const struct auth_identity *id)
 {
     struct caller *who = &c->op.caller;
     who->all_tenants = str_is(id->tenant, "*");
-    /* Its key was made in another shard than its own, which may not know it yet. */
-    who->creates_tenant = c->api->config.auth != NULL && !who->all_tenants;
+    who->creates_tenant = creates_tenant(c, tenant);
     who->role = id->role;
     who->actor = arena_str(&c->req->arena, id->actor);
     who->tenant = tenant.len > 0 ? tenant : arena_str(&c->req->arena, id->tenant);

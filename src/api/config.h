@@ -19,6 +19,9 @@ struct api_auth {
     enum err (*identify_session)(void *ctx, struct str text, struct problem *p,
                                  struct auth_identity *ret);
     uint64_t (*epoch)(void *ctx);
+    /* Has the tenant got keys? They are made in another shard than its own, which may not know it
+     * yet. */
+    bool (*knows_tenant)(void *ctx, struct str tenant);
 };
 
 struct api_node;

@@ -4,8 +4,16 @@
 #include "base/log.h"
 #include "runtime/engine.h"
 #include "store/ended_sessions.h"
+#include "store/tenants.h"
 
-enum { REOPEN_MS = 500 }; /* a database that is down holds up the loop no more often */
+enum { TENANTS_KEPT = 1024 }; /* of which it is known whether they have keys */
+enum { REOPEN_MS = 500 };     /* a database that is down holds up the loop no more often */
+
+struct kept_tenant {
+    char id[TENANT_ID_MAX + 1]; /* "": none */
+    bool has_keys;
+    uint64_t epoch; /* when that was read */
+};
 
 struct identity {
     struct identity_config config;
@@ -19,12 +27,15 @@ struct identity {
     uint64_t ended_epoch; /* and when */
     int64_t reopen_at_ms;
     struct metric *failures;
+    struct kept_tenant tenants[TENANTS_KEPT];
 };
 
 static enum err identify(void *ctx, struct str key, struct str peer, struct problem *p,
                          struct auth_identity *ret);
 static enum err identify_session(void *ctx, struct str text, struct problem *p,
                                  struct auth_identity *ret);
+
+static bool knows_tenant(void *ctx, struct str tenant);
 
 static uint64_t current_epoch(void *ctx)
 {
@@ -66,7 +77,7 @@ struct identity *identity_new(const struct identity_config *config)
     if (i == NULL)
         return NULL;
     i->config = *config;
-    i->hooks = (struct api_auth){i, identify, identify_session, whole_epoch};
+    i->hooks = (struct api_auth){i, identify, identify_session, whole_epoch, knows_tenant};
     i->sessions = sessions_new(config->env);
     i->auth = i->sessions != NULL ? auth_new(config->env, config->root_key, i->sessions) : NULL;
     i->failures = declare(config->metrics);
@@ -206,4 +217,27 @@ static enum err identify_session(void *ctx, struct str text, struct problem *p,
         return e;
     e = read_ended(i, p);
     return checked(i, e == ERR_OK ? auth_check_session(i->auth, &q, p, ret) : e, p);
+}
+
+/* Its keys are rows of shard 0, which then has a row of the tenant too. */
+static bool knows_tenant(void *ctx, struct str tenant)
+{
+    struct identity *i = ctx;
+    uint64_t epoch = whole_epoch(i);
+    struct kept_tenant *kept = &i->tenants[str_hash(tenant) % TENANTS_KEPT];
+    if (kept->epoch == epoch && str_is(tenant, kept->id))
+        return kept->has_keys;
+    struct problem ignored;
+    int64_t num = 0;
+    problem_init(&ignored);
+    enum err e = open_reader(i, &ignored);
+    if (e == ERR_OK)
+        e = checked(i, tenants_num(i->db, tenant, &num), &ignored);
+    problem_release(&ignored);
+    if (e != ERR_OK)
+        return false;
+    (void)snprintf(kept->id, sizeof(kept->id), "%.*s", STR_ARG(tenant));
+    kept->has_keys = num != 0;
+    kept->epoch = epoch;
+    return kept->has_keys;
 }
