@@ -130,6 +130,7 @@ long: all
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_RUNS=$(RUNS) python3 -m pytest -q cli/test_worker_command.py -k kills_of_server_and_workers
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_NATS_WAITING=$(EVENTS) PAWL_NATS_KILLS=50 python3 -m pytest -q events/test_nats.py -k 'away or killed'
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_SIGNALS=$(SIGNALS) python3 -m pytest -q entities/test_entity_soak.py
+	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_MOVES=20 PAWL_PATIENCE_S=300 python3 -m pytest -q cluster/test_move_tenant.py -k under_load
 	@PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_STORY_ORDERS=150 PAWL_STORY_KILLS=50 PAWL_PATIENCE_S=300 python3 sdk/python/tools/check.py tests/test_story.py
 	@PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_STORY_ORDERS=150 PAWL_STORY_KILLS=50 node sdk/typescript/tools/check.mjs story
 	@PAWL_STORY_ORDERS=150 PAWL_STORY_KILLS=50 PAWL_PATIENCE_S=300 python3 -m pytest -q -p no:cacheprovider sdk/c/tests/test_story.py

@@ -29,7 +29,14 @@ static enum cli_exit run_version(struct session *s)
 static enum cli_exit run_cluster_init(struct session *s)
 {
     return (enum cli_exit)serve_cluster_init(
-        options_text(&s->opt, "store"), options_number(&s->opt, "shards", CLUSTER_SHARDS_DEFAULT));
+        options_text(&s->opt, "store"), options_number(&s->opt, "shards", CLUSTER_SHARDS_DEFAULT),
+        options_number(&s->opt, "spare", 0));
+}
+
+static enum cli_exit run_cluster_move_tenant(struct session *s)
+{
+    return (enum cli_exit)serve_cluster_move_tenant(options_text(&s->opt, "store"), s->args[0],
+                                                    options_number(&s->opt, "to", 0));
 }
 
 static enum cli_exit run_cluster_place(struct session *s)
@@ -64,6 +71,23 @@ static const struct option INIT_OPTIONS[] = {
      .max = CLUSTER_SHARDS_MAX,
      .help = "How many shards it gets; the number never changes",
      .fallback = "16"},
+    {.name = "spare",
+     .kind = OPTION_NUMBER,
+     .value = "N",
+     .min = 1,
+     .max = CLUSTER_SHARDS_MAX - 1,
+     .help = "How many more it has for tenants that are moved to one of their own"},
+    {.name = NULL},
+};
+static const struct option MOVE_OPTIONS[] = {
+    STORE_OPTION,
+    {.name = "to",
+     .kind = OPTION_NUMBER,
+     .value = "SHARD",
+     .min = 0,
+     .max = CLUSTER_SHARDS_MAX - 1,
+     .help = "A spare shard, which no other tenant is in",
+     .required = true},
     {.name = NULL},
 };
 static const struct option PLACE_OPTIONS[] = {
@@ -88,6 +112,15 @@ static const struct verb CLUSTER[] = {
      .options = INIT_OPTIONS,
      .local = true,
      .run = run_cluster_init},
+    {.name = "move-tenant",
+     .arguments = "TENANT",
+     .about = "Move a tenant to a spare shard of its own while the nodes run",
+     .notes = "Requests of the tenant, and of others in its present shard, are answered 503 until "
+              "the rows are moved. If the command is interrupted, nothing has changed, or all "
+              "is done: run it again to see.\n",
+     .options = MOVE_OPTIONS,
+     .local = true,
+     .run = run_cluster_move_tenant},
     {.name = "place",
      .arguments = "SHARD",
      .about = "Keep the tables of a shard in another PostgreSQL database",

@@ -20,6 +20,7 @@ struct api_cluster_shard {
     const char *state;   /* serving, opening, leaving or free */
     int64_t epoch;       /* -1: it has none */
     struct str database; /* that has its tables, without credentials; ptr NULL: the directory's */
+    struct str tenant;   /* that was moved there; ptr NULL: none */
 };
 
 struct api_node {

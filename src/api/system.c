@@ -130,6 +130,7 @@ static void add_shard(struct json_out *o, size_t number, const struct api_cluste
     json_add_text(o, "state", str_of(s->state));
     add_int_or_null(o, "epoch", s->epoch);
     json_add_text_or_null(o, "database", s->database);
+    json_add_text_or_null(o, "tenant", s->tenant);
     json_close(o, '}');
 }
 

@@ -11,6 +11,7 @@ static const struct column SHARDS[] = {
     {"STATE", "state"},
     {"EPOCH", "epoch"},
     {"DATABASE", "database"},
+    {"TENANT", "tenant"},
 };
 
 static void print_list(const struct column *columns, size_t count, const json_t *items)

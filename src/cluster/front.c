@@ -41,15 +41,20 @@ void front_free(struct front *f)
 
 /* --- where a request belongs --- */
 
-/* What belongs to no tenant, or to all, is in shard 0. */
-static size_t shard_of(const struct front *f, const struct call *c)
+/* Whose shard it belongs to; ptr NULL: to no tenant's, or to all. */
+static struct str tenant_of(const struct call *c)
 {
-    const struct front_cluster *cluster = &f->config.cluster;
     enum route_scope scope = c->route->scope;
     struct str tenant = scope == OF_NAMED ? c->params[0] : c->op.caller.tenant;
-    if (scope == OF_FIRST || scope == OF_ALL || !tenant_id_ok(tenant))
-        return 0;
-    return cluster->shard_of(cluster->ctx, tenant);
+    bool of_none = scope == OF_FIRST || scope == OF_ALL || !tenant_id_ok(tenant);
+    return of_none ? STR_NONE : tenant;
+}
+
+/* What belongs to no tenant, or to all, is in shard 0. */
+static size_t shard_of(const struct front *f, struct str tenant)
+{
+    const struct front_cluster *cluster = &f->config.cluster;
+    return tenant.ptr != NULL ? cluster->shard_of(cluster->ctx, tenant) : 0;
 }
 
 /* --- requests of clients --- */
@@ -68,15 +73,34 @@ static void take(struct front *f, struct http_request *req)
         visit_all(f, c);
         return;
     }
-    size_t shard = shard_of(f, c);
+    struct str tenant = tenant_of(c);
+    size_t shard = shard_of(f, tenant);
     struct front_owner owner = cluster->owner_of(cluster->ctx, shard);
     if (owner.api != NULL)
         api_go_on(owner.api, c);
     else
-        visit_begin(f, c, shard);
+        visit_begin(f, c, shard, tenant);
 }
 
 /* --- requests of other nodes --- */
+
+/* The sender may not know yet that the tenant was moved. This node does: it has taken the shard
+ * after that. */
+static bool is_at_home(const struct front *f, const struct call *c, size_t shard)
+{
+    bool of_one = errand_join_of(c, &f->config.cluster) == JOIN_NONE;
+    struct str tenant = of_one ? tenant_of(c) : STR_NONE;
+    return tenant.ptr == NULL || shard_of(f, tenant) == shard;
+}
+
+static void refuse_moved(struct call *c)
+{
+    struct problem p;
+    problem_init(&p);
+    (void)problem_set(&p, ERR_SHARD_UNAVAILABLE, "The tenant was moved to another shard");
+    call_send_other_problem(c, &p);
+    problem_release(&p);
+}
 
 static void refuse(struct http_request *req, enum err e, const char *reason, const char *detail)
 {
@@ -105,8 +129,12 @@ static void serve_forwarded(struct front *f, struct http_request *req,
     struct call *c = claim->identifies
                          ? api_begin(owner.api, req)
                          : api_begin_for(owner.api, req, claim->has_caller ? &claim->caller : NULL);
-    if (c != NULL)
+    if (c == NULL)
+        return;
+    if (is_at_home(f, c, claim->shard))
         api_go_on(owner.api, c);
+    else
+        refuse_moved(c);
 }
 
 static void take_forwarded(struct front *f, struct http_request *req, struct str token)

@@ -2,8 +2,8 @@
 #include "cluster/node.h"
 
 #include "base/log.h"
-#include "base/siphash.h"
 #include "cluster/node_parts.h"
+#include "cluster/placement.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -342,13 +342,9 @@ size_t node_shard_count(const struct node *node)
     return node->directory != NULL ? directory_view(node->directory)->shard_count : 1;
 }
 
-/* The same on every node and forever: tenants are where it says. */
 size_t node_shard_of(const struct node *node, struct str tenant)
 {
-    static const struct siphash_key KEY = {UINT64_C(0x7061776c2d736861),
-                                           UINT64_C(0x72642d6f662d3031)};
-    size_t count = node_shard_count(node);
-    return count > 1 ? (size_t)(siphash(KEY, tenant) % count) : 0;
+    return node->directory != NULL ? placement_of(directory_view(node->directory), tenant) : 0;
 }
 
 static enum node_shard_state state_of(const struct host *h)
@@ -380,7 +376,8 @@ struct node_shard node_shard_at(const struct node *node, size_t shard)
     const struct cluster_node *owner = &view->nodes[view->shards[shard].owner];
     ret.owner = str_of(owner->name);
     ret.session = str_of(owner->session);
-    ret.url = cluster_node_lives(owner) ? str_of(owner->url) : STR_NONE;
+    bool answers = cluster_node_lives(owner) && owner->url[0] != '\0'; /* a command has no URL */
+    ret.url = answers ? str_of(owner->url) : STR_NONE;
     return ret;
 }
 

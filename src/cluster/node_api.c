@@ -1,6 +1,7 @@
 /* What the api asks of its node. */
 #include "cluster/node.h"
 #include "cluster/node_parts.h"
+#include "cluster/placement.h"
 
 static struct engine *engine_at(void *ctx, size_t i)
 {
@@ -73,6 +74,7 @@ static bool shard_at(void *ctx, size_t i, struct api_cluster_shard *ret)
     const struct cluster_view *view = directory_view(node->directory);
     if (view->shards[i].place >= 0)
         ret->database = without_credentials(view->places[view->shards[i].place]);
+    ret->tenant = placement_moved_to(view, i);
     if (s.state != SHARD_AWAY)
         ret->state = STATES[s.state];
     else

@@ -21,7 +21,17 @@ enum err cluster_init(const char *store, size_t shards, struct problem *p, bool 
         e = cluster_store_init(c, shards, p, ret_new);
     if (e == ERR_OK)
         e = cluster_store_read(c, p, &view);
-    *ret_shards = view.shard_count;
+    *ret_shards = view.hashed;
+    cluster_store_close(c);
+    return e;
+}
+
+enum err cluster_add_spares(const char *store, size_t spares, struct problem *p)
+{
+    struct cluster_store *c = NULL;
+    enum err e = open_store(store, p, &c);
+    if (e == ERR_OK)
+        e = cluster_store_add_spares(c, spares, p);
     cluster_store_close(c);
     return e;
 }

@@ -8,6 +8,8 @@
  * *ret_shards tells. */
 MUST_CHECK enum err cluster_init(const char *store, size_t shards, struct problem *p, bool *ret_new,
                                  size_t *ret_shards);
+/* Sees to it that it has so many spare shards beside them. */
+MUST_CHECK enum err cluster_add_spares(const char *store, size_t spares, struct problem *p);
 /* Puts a shard into another database, before it is used for the first time. */
 MUST_CHECK enum err cluster_place(const char *store, size_t shard, const char *url,
                                   struct problem *p);

@@ -15,6 +15,8 @@ static bool takes(const struct cluster_node *n)
 static bool is_free(const struct cluster_view *view, size_t shard)
 {
     int owner = view->shards[shard].owner;
+    if (view->shards[shard].held)
+        return false;
     return owner < 0 || !cluster_node_lives(&view->nodes[owner]);
 }
 
@@ -26,7 +28,7 @@ static struct count count_of(const struct cluster_view *view)
     for (size_t i = 0; i < view->shard_count; i++) {
         if (is_free(view, i))
             c.free++;
-        else
+        else if (view->shards[i].owner >= 0)
             c.owned[view->shards[i].owner]++;
     }
     return c;
@@ -84,6 +86,15 @@ static void give(const struct cluster_view *view, bool all, enum share_move *mov
     }
 }
 
+/* Whatever else it does. */
+static void give_held(const struct cluster_view *view, enum share_move *moves)
+{
+    for (size_t i = 0; i < view->shard_count; i++) {
+        if (view->shards[i].held && view->shards[i].owner == view->self)
+            moves[i] = SHARE_GIVE;
+    }
+}
+
 void share_plan(const struct cluster_view *view, enum share_move moves[static CLUSTER_SHARDS_MAX])
 {
     struct count c = count_of(view);
@@ -100,4 +111,5 @@ void share_plan(const struct cluster_view *view, enum share_move moves[static CL
         take_share(view, &c, moves);
     else if (has_most(view, &c))
         give(view, false, moves);
+    give_held(view, moves);
 }

@@ -19,6 +19,7 @@ struct visit {
     struct forward forward;
     struct errand errand;
     struct node_claim claim;
+    struct str tenant; /* whose shard it is for; ptr NULL: the shard does not change */
     const struct route *route;
     struct str key; /* or session; ptr NULL: none is needed */
     bool has_session;
@@ -212,6 +213,9 @@ static enum forward_more more(struct forward *forward)
 
 static void try_now(struct visit *v)
 {
+    const struct front_cluster *cluster = &v->front->config.cluster;
+    if (v->tenant.ptr != NULL) /* it may have been moved meanwhile */
+        v->claim.shard = (unsigned)cluster->shard_of(cluster->ctx, v->tenant);
     struct front_owner owner = owner_of(v);
     v->tries++;
     if (v->tries > 1 && !http_is_connected(v->forward.req)) {
@@ -343,11 +347,12 @@ static struct visit *new_visit(struct front *f, struct call *c, size_t shard)
     return v;
 }
 
-void visit_begin(struct front *f, struct call *c, size_t shard)
+void visit_begin(struct front *f, struct call *c, size_t shard, struct str tenant)
 {
     struct visit *v = new_visit(f, c, shard);
     if (v == NULL)
         return;
+    v->tenant = tenant;
     api_let_go(c);
     join(v);
     try_now(v);

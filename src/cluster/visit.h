@@ -26,8 +26,9 @@ struct front {
     int64_t next_pulse_ms; /* when sessions are checked again */
 };
 
-/* Sends the request to the shard's owner; takes the call over. */
-void visit_begin(struct front *f, struct call *c, size_t shard);
+/* Sends the request to the shard's owner; takes the call over. If it has to be sent again, it goes
+ * to the shard that the tenant is in by then; ptr NULL: to the same. */
+void visit_begin(struct front *f, struct call *c, size_t shard, struct str tenant);
 /* Asks several shards, one after the other (errand.h). */
 void visit_all(struct front *f, struct call *c);
 

@@ -10,8 +10,11 @@ extern const struct option DEV_OPTIONS[]; /* of `pawl dev`, besides those */
 /* argv[1] is the command, its options follow. `dev` turns --dev on. Returns the exit code. */
 int serve_main(int argc, char **argv, bool dev);
 
-/* `pawl cluster init`: makes a database a cluster of so many shards. Returns the exit code. */
-int serve_cluster_init(const char *store, int64_t shards);
+/* `pawl cluster init`: makes a database a cluster of so many shards, and so many spare ones.
+ * Returns the exit code. */
+int serve_cluster_init(const char *store, int64_t shards, int64_t spares);
+/* `pawl cluster move-tenant`: moves a tenant to a spare shard while nodes run. */
+int serve_cluster_move_tenant(const char *store, const char *tenant, int64_t shard);
 /* `pawl cluster place`: puts a shard into another database before it is used. */
 int serve_cluster_place(const char *store, int64_t shard, const char *url);
 /* `pawl cluster drain`: the node gives up its shards and takes none, or may take some again. */

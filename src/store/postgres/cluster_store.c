@@ -94,6 +94,31 @@ enum err cluster_store_init(struct cluster_store *c, size_t shards, struct probl
     return e == ERR_OK ? postgres_check_directory(&c->db, p) : e;
 }
 
+enum err cluster_store_add_spares(struct cluster_store *c, size_t spares, struct problem *p)
+{
+    static const char SQL[] =
+        "WITH has AS (SELECT count(*) AS all_shards,"
+        " COALESCE((SELECT hashed FROM directory), count(*)) AS hashed,"
+        " EXISTS (SELECT 1 FROM nodes WHERE lease_until > now()) AS in_use FROM shards),"
+        " made AS (INSERT INTO shards (shard, version, epoch) SELECT n, 0, 0 FROM has,"
+        " generate_series(all_shards, LEAST(hashed + $1::bigint, $2::bigint) - 1) n"
+        " WHERE NOT in_use RETURNING 1),"
+        " noted AS (UPDATE directory SET hashed = has.hashed FROM has WHERE NOT in_use RETURNING 1)"
+        " SELECT has.all_shards + (SELECT count(*) FROM made) - has.hashed FROM has";
+    char number[NUMBER_LEN];
+    char most[NUMBER_LEN];
+    (void)snprintf(number, sizeof(number), "%zu", spares);
+    (void)snprintf(most, sizeof(most), "%d", CLUSTER_SHARDS_MAX);
+    const char *values[] = {number, most};
+    int64_t now = 0;
+    enum err e = ask_number(c, SQL, ARRAY_LEN(values), values, p, &now);
+    if (e == ERR_OK && now < (int64_t)spares)
+        e = problem_set(p, ERR_STORE_BUSY,
+                        "Shards can be added while no node runs, up to %d in all",
+                        CLUSTER_SHARDS_MAX);
+    return e;
+}
+
 /* --- shards in other databases --- */
 
 enum place_step { PLACE_NOW, PLACE_DONE };
@@ -123,7 +148,7 @@ static enum err check_shard(struct cluster_store *c, const char *shard, const ch
     return e;
 }
 
-static enum err check_cluster(struct cluster_store *c, struct problem *p)
+enum err cluster_store_check(struct cluster_store *c, struct problem *p)
 {
     int64_t version = 0;
     bool is_new;
@@ -179,7 +204,7 @@ enum err cluster_store_place(struct cluster_store *c, size_t shard, const char *
     if (strlen(url) > PLACE_URL_LEN_MAX)
         return problem_set(p, ERR_BAD_REQUEST, "The URL must be at most %d characters long",
                            PLACE_URL_LEN_MAX);
-    enum err e = check_cluster(c, p);
+    enum err e = cluster_store_check(c, p);
     if (e == ERR_OK)
         e = check_shard(c, number, url, p, &step);
     if (e != ERR_OK || step == PLACE_DONE)
@@ -220,6 +245,34 @@ enum err cluster_store_join(struct cluster_store *c, const char *name, const cha
                       " stopping = false RETURNING pg_notify($5, 'nodes'))"
                       " SELECT count(*) FROM joined",
                       5, values, p, &joined);
+}
+
+/* As a node that is about to end it gets no shards but those that it takes. */
+enum err cluster_store_join_for(struct cluster_store *c, const char *name, size_t one, size_t other,
+                                struct problem *p)
+{
+    static const char SQL[] =
+        "WITH joined AS (INSERT INTO nodes AS n (name, url, session, lease_until, stopping)"
+        " VALUES ($1, '', $2, now() + interval '1 ms' * $3::int, true) ON CONFLICT (name) DO"
+        " UPDATE SET session = EXCLUDED.session, lease_until = EXCLUDED.lease_until RETURNING 1),"
+        " asked AS (UPDATE shards s SET wanted_by = $1 WHERE shard IN ($4, $5) AND NOT EXISTS"
+        " (SELECT 1 FROM nodes n WHERE n.name = s.wanted_by AND n.lease_until > now()"
+        " AND n.name <> $1) RETURNING pg_notify($6, 'shards')) SELECT count(*) FROM asked, joined";
+    char lease[NUMBER_LEN];
+    char numbers[2][NUMBER_LEN];
+    char channel[POSTGRES_NAME_MAX];
+    new_session(c);
+    (void)snprintf(c->name, sizeof(c->name), "%s", name);
+    (void)snprintf(lease, sizeof(lease), "%d", NODE_LEASE_MS);
+    (void)snprintf(numbers[0], NUMBER_LEN, "%zu", one);
+    (void)snprintf(numbers[1], NUMBER_LEN, "%zu", other);
+    (void)snprintf(channel, sizeof(channel), "%s_directory", c->db.schema);
+    const char *values[] = {name, c->session, lease, numbers[0], numbers[1], channel};
+    int64_t asked = 0;
+    enum err e = ask_number(c, SQL, ARRAY_LEN(values), values, p, &asked);
+    if (e == ERR_OK && asked != 2)
+        e = problem_set(p, ERR_STORE_BUSY, "Another tenant is being moved from or to these shards");
+    return e;
 }
 
 /* Nodes that were never seen again are forgotten. */
@@ -409,10 +462,12 @@ static enum err place_at(struct cluster_view *view, const char *url, struct prob
 
 static enum err read_shards(struct cluster_store *c, struct problem *p, struct cluster_view *ret)
 {
-    PGresult *result = rows_of(c,
-                               "SELECT COALESCE(owner, ''), epoch, COALESCE(url, '') FROM shards"
-                               " ORDER BY shard LIMIT 256",
-                               p);
+    PGresult *result =
+        rows_of(c,
+                "SELECT COALESCE(owner, ''), epoch, COALESCE(url, ''), EXISTS (SELECT 1 FROM nodes"
+                " WHERE name = wanted_by AND lease_until > now())::int FROM shards"
+                " ORDER BY shard LIMIT 256",
+                p);
     static_assert(CLUSTER_SHARDS_MAX == 256, "as the statement says");
     if (result == NULL)
         return p->err;
@@ -421,23 +476,43 @@ static enum err read_shards(struct cluster_store *c, struct problem *p, struct c
         struct cluster_shard *s = &ret->shards[ret->shard_count++];
         s->owner = node_named(ret, PQgetvalue(result, i, 0));
         s->epoch = number_at(result, i, 1);
+        s->held = number_at(result, i, 3) == 1;
         e = place_at(ret, PQgetvalue(result, i, 2), p, &s->place);
     }
     PQclear(result);
     return e;
 }
 
+/* After the shards: whoever has seen the epoch that a shard got after a move sees the move too. */
+static enum err read_moved(struct cluster_store *c, struct problem *p, struct cluster_view *ret)
+{
+    PGresult *result =
+        rows_of(c, "SELECT tenant, shard FROM moved_tenants ORDER BY tenant LIMIT 256", p);
+    static_assert(CLUSTER_SHARDS_MAX == 256, "as the statement says");
+    if (result == NULL)
+        return p->err;
+    for (int i = 0; i < PQntuples(result); i++) {
+        struct cluster_moved *m = &ret->moved[ret->moved_count++];
+        (void)snprintf(m->tenant, sizeof(m->tenant), "%s", PQgetvalue(result, i, 0));
+        m->shard = (size_t)number_at(result, i, 1);
+    }
+    PQclear(result);
+    return ERR_OK;
+}
+
 static enum err read_directory(struct cluster_store *c, struct problem *p, struct cluster_view *ret)
 {
     PGresult *result = ask(c,
                            "SELECT auth_epoch, (extract(epoch FROM clock_timestamp()) * 1000)"
-                           "::bigint, encode(secret, 'hex') FROM directory",
+                           "::bigint, encode(secret, 'hex'),"
+                           " COALESCE(hashed, (SELECT count(*) FROM shards)) FROM directory",
                            0, NULL, p);
     if (result == NULL)
         return p->err;
     ret->auth_epoch = (uint64_t)postgres_number(result, 0);
     ret->now_ms = postgres_number(result, 1);
     (void)snprintf(ret->secret, sizeof(ret->secret), "%s", PQgetvalue(result, 0, 2));
+    ret->hashed = (size_t)postgres_number(result, 3);
     PQclear(result);
     if (strlen(ret->secret) == CLUSTER_SECRET_LEN)
         return ERR_OK;
@@ -455,10 +530,21 @@ enum err cluster_store_read(struct cluster_store *c, struct problem *p, struct c
         e = read_nodes(c, p, ret);
     if (e == ERR_OK)
         e = read_shards(c, p, ret);
+    if (e == ERR_OK)
+        e = read_moved(c, p, ret);
     ret->self = node_named(ret, c->name);
     if (ret->self >= 0 && strcmp(ret->nodes[ret->self].session, c->session) != 0)
         ret->self = -1; /* another process has the name now */
     return e;
+}
+
+/* --- moving a tenant --- */
+
+enum err cluster_store_move_tenant(struct cluster_store *c, const struct tenant_move *move,
+                                   struct problem *p, int64_t *ret_rows)
+{
+    enum err e = connected(c, p);
+    return e == ERR_OK ? postgres_move_tenant(&c->db, move, p, ret_rows) : e;
 }
 
 /* --- waiting --- */

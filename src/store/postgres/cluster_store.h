@@ -28,6 +28,12 @@ struct cluster_shard {
     int owner; /* a node of the view; -1: none that is known */
     int place; /* of the view; -1: the directory's own database */
     int64_t epoch;
+    bool held; /* a command has asked for it, and lives: its owner gives it up, nobody takes it */
+};
+
+struct cluster_moved {
+    char tenant[TENANT_ID_MAX + 1];
+    size_t shard;
 };
 
 /* What a reading found. */
@@ -41,6 +47,9 @@ struct cluster_view {
     size_t shard_count;
     struct cluster_node nodes[CLUSTER_NODES_MAX];
     struct cluster_shard shards[CLUSTER_SHARDS_MAX];
+    size_t hashed; /* shards that tenants are spread over; the others are spare */
+    size_t moved_count;
+    struct cluster_moved moved[CLUSTER_SHARDS_MAX]; /* tenants with a shard of their own */
     size_t place_count;
     char places[CLUSTER_PLACES_MAX][PLACE_URL_LEN_MAX + 1]; /* URLs of other databases */
     char secret[CLUSTER_SECRET_LEN + 1];                    /* hexadecimal */
@@ -59,6 +68,12 @@ void cluster_store_close(struct cluster_store *c);
 /* Makes or migrates the directory; a new one gets this many shards. */
 MUST_CHECK enum err cluster_store_init(struct cluster_store *c, size_t shards, struct problem *p,
                                        bool *ret_new);
+/* ERR_BAD_REQUEST: the database is no cluster. Migrates the directory. */
+MUST_CHECK enum err cluster_store_check(struct cluster_store *c, struct problem *p);
+/* Sees to it that there are so many spare shards. ERR_STORE_BUSY: nodes live, which know how many
+ * shards there were when they started. */
+MUST_CHECK enum err cluster_store_add_spares(struct cluster_store *c, size_t spares,
+                                             struct problem *p);
 /* Puts a shard into another database: before it is opened for the first time, and never shard 0,
  * which has the keys. ERR_NOT_FOUND: there is no such shard. */
 MUST_CHECK enum err cluster_store_place(struct cluster_store *c, size_t shard, const char *url,
@@ -66,6 +81,10 @@ MUST_CHECK enum err cluster_store_place(struct cluster_store *c, size_t shard, c
 /* Enters the node. A process that had the name before cannot renew its lease any more. */
 MUST_CHECK enum err cluster_store_join(struct cluster_store *c, const char *name, const char *url,
                                        struct problem *p);
+/* The same for a command that needs two shards for itself: it takes no share, serves nothing, and
+ * asks their owners to give them up. ERR_STORE_BUSY: another one has asked for one of them. */
+MUST_CHECK enum err cluster_store_join_for(struct cluster_store *c, const char *name, size_t one,
+                                           size_t other, struct problem *p);
 /* Renews the lease. ERR_STORE_FAILED: another process has the name now. */
 MUST_CHECK enum err cluster_store_renew(struct cluster_store *c, struct problem *p);
 /* Says that the node is about to end: others may take what it frees. */
@@ -85,6 +104,18 @@ MUST_CHECK enum err cluster_store_release(struct cluster_store *c, size_t shard,
 /* ERR_NOT_FOUND: there is no such node. */
 MUST_CHECK enum err cluster_store_set_draining(struct cluster_store *c, const char *name,
                                                bool draining, struct problem *p);
+
+/* Both shards are this node's, with these epochs. All rows of a tenant go from one to the other,
+ * which has no tenants, and the directory knows it then: in one transaction. */
+struct tenant_move {
+    const char *tenant;
+    size_t from, to;
+    int64_t from_epoch, to_epoch;
+};
+/* ERR_NOT_FOUND: the tenant is not there. ERR_BAD_REQUEST: the target has a tenant already. */
+MUST_CHECK enum err cluster_store_move_tenant(struct cluster_store *c,
+                                              const struct tenant_move *move, struct problem *p,
+                                              int64_t *ret_rows);
 
 /* Waits until another node has changed something, a key was changed, `wake_fd` is readable (which
  * it reads), or `ms` are over. */

@@ -163,6 +163,12 @@ MUST_CHECK enum err postgres_prepare_place(const struct env *env, const char *ur
                                            const char *directory_id, size_t shard,
                                            struct problem *p);
 
+/* --- postgres_move.c: the rows of a tenant --- */
+
+struct tenant_move; /* cluster_store.h */
+MUST_CHECK enum err postgres_move_tenant(struct postgres_db *db, const struct tenant_move *move,
+                                         struct problem *p, int64_t *ret_rows);
+
 /* --- postgres_trip.c: pipelines --- */
 
 struct trip {

@@ -85,7 +85,7 @@ def commands():
 
 def local_verbs():
     """The verbs that call no server."""
-    on_databases = {"cluster init", "cluster place", "cluster drain"}
+    on_databases = {"cluster init", "cluster move-tenant", "cluster place", "cluster drain"}
     return [verb for verb in verbs() if verb.split()[0] in sections()[0] or verb in on_databases]
 
 
@@ -96,7 +96,7 @@ def verbs():
         text = help_of(command).out
         lines = re.findall(rf"^  (pawl {command} [^ ].*?)(?:  |$)", text, re.M)
         for line in lines or [re.match(r"usage: (.*?) (?:--\S+ .*)?\[OPTIONS\]", text).group(1)]:
-            found[" ".join(re.match(r"pawl ([a-z]+(?: [a-z]+)*)", line).group(1).split())] = line
+            found[" ".join(re.match(r"pawl ([a-z]+(?: [a-z-]+)*)", line).group(1).split())] = line
     return found
 
 

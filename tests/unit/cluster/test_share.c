@@ -176,12 +176,31 @@ static void others_take_at_once_what_a_stopping_node_frees(void **state)
     assert_int_equal(moves_of(&view, 1, SHARE_TAKE), 8);
 }
 
+static void a_shard_that_a_command_asked_for_is_given_up_and_left_alone(void **state)
+{
+    (void)state;
+    struct cluster_view view = view_of(2, 8);
+    settle(&view);
+    size_t shard = 0;
+    while (view.shards[shard].owner != 0)
+        shard++;
+    view.shards[shard].held = true;
+    assert_int_equal(moves_of(&view, 0, SHARE_GIVE), 1);
+    assert_int_equal(moves_of(&view, 1, SHARE_STAY), 8);
+    settle(&view);
+    assert_int_equal(view.shards[shard].owner, -1);
+    view.shards[shard].held = false;
+    settle(&view);
+    assert_fair(&view);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_node_takes_all),
         cmocka_unit_test(a_process_that_is_no_node_does_nothing),
         cmocka_unit_test(nodes_that_come_together_want_different_shards),
+        cmocka_unit_test(a_shard_that_a_command_asked_for_is_given_up_and_left_alone),
         cmocka_unit_test(shards_are_shared_evenly_whoever_comes_and_goes),
         cmocka_unit_test(one_shard_moves_at_a_time),
         cmocka_unit_test(nothing_moves_between_nodes_that_are_even),
