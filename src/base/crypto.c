@@ -71,7 +71,7 @@ static void hash_behind_block(const uint32_t state[static SHA256_LEN / 4], SHA25
 struct hmac_key hmac_key_of(struct str key)
 {
     unsigned char block[BLOCK] = {0};
-    struct hmac_key out;
+    struct hmac_key out = {0};
     if (key.len > BLOCK) {
         struct sha256 short_key = sha256_of(key);
         memcpy(block, short_key.bytes, SHA256_LEN);

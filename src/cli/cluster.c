@@ -6,12 +6,8 @@ static const struct column NODES[] = {
     {"LEASE MS", "lease_ms"}, {"URL", "url"},
 };
 static const struct column SHARDS[] = {
-    {"SHARD", "shard"},
-    {"OWNER", "owner"},
-    {"STATE", "state"},
-    {"EPOCH", "epoch"},
-    {"DATABASE", "database"},
-    {"TENANT", "tenant"},
+    {"SHARD", "shard"}, {"OWNER", "owner"},       {"STATE", "state"},
+    {"EPOCH", "epoch"}, {"DATABASE", "database"}, {"TENANT", "tenant"},
 };
 
 static void print_list(const struct column *columns, size_t count, const json_t *items)
