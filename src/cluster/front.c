@@ -3,7 +3,7 @@
 
 #include "api/call.h"
 #include "base/log.h"
-#include "cluster/errand.h"
+#include "cluster/errand/errand.h"
 #include "cluster/visit.h"
 #include "domain/tenant.h"
 

@@ -4,7 +4,7 @@
 #include "api/routes.h"
 #include "base/json/read.h"
 #include "base/log.h"
-#include "cluster/errand.h"
+#include "cluster/errand/errand.h"
 #include "runtime/auth.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* Lists and their cursors, when several shards have them. */
-#include "cluster/errand_parts.h"
+#include "cluster/errand/errand_parts.h"
 
 #include "base/json/read.h"
 #include "base/json/write.h"

@@ -1,5 +1,5 @@
 /* A request that concerns several shards. */
-#include "cluster/errand.h"
+#include "cluster/errand/errand.h"
 
 #include "base/json/read.h"
 #include "base/json/write.h"

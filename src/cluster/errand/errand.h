@@ -3,7 +3,7 @@
 #ifndef PAWL_CLUSTER_ERRAND_H
 #define PAWL_CLUSTER_ERRAND_H
 
-#include "cluster/errand_parts.h"
+#include "cluster/errand/errand_parts.h"
 
 /* JOIN_NONE when the request is for one shard. */
 enum route_join errand_join_of(const struct call *c, const struct front_cluster *cluster);

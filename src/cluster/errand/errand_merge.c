@@ -1,5 +1,5 @@
 /* Answers of all shards in one: sums, and lists that are merged item by item. */
-#include "cluster/errand_parts.h"
+#include "cluster/errand/errand_parts.h"
 
 #include "api/merge/fold.h"
 #include "base/json/read.h"
