@@ -399,7 +399,7 @@ static void a_gate_that_never_answers_is_given_up(void **state)
     fake_gate_release(f); /* the answer comes late: it is let in, and leaves */
     settle(fixture);
     assert_visits(f, 1);
-    assert_true(engine_idle(fixture->engine));
+    fixture_until_idle(fixture);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 0);
     call_release(&c);
 }
@@ -514,7 +514,7 @@ static void a_caller_that_disconnects_leaves_nothing_at_the_gate(void **state)
     fake_gate_release(f);
     settle(fixture);
     assert_visits(f, 1);
-    assert_true(engine_idle(fixture->engine));
+    fixture_until_idle(fixture);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 0);
     call_release(&c);
 }
@@ -551,7 +551,7 @@ static void what_cannot_be_given_back_is_counted_and_tried_again(void **state)
     settle(fixture);
     assert_visits(f, 1);
     assert_int_equal(failures(fixture, "gate_admitted"), 2);
-    assert_true(engine_idle(fixture->engine));
+    fixture_until_idle(fixture);
 }
 
 static void what_would_have_expired_is_not_tried_again(void **state)
@@ -569,7 +569,7 @@ static void what_would_have_expired_is_not_tried_again(void **state)
     }
     assert_int_equal(failures(fixture, "gate_refused"), 3);
     settle(fixture);
-    assert_true(engine_idle(fixture->engine));
+    fixture_until_idle(fixture);
     call_release(&c);
 }
 
