@@ -86,7 +86,7 @@ static bool send_request(struct connection *c, const struct request *req)
     }
 }
 
-/* All results in one call, which also claims the next jobs. */
+/* All results in one call, which also claims the next jobs, unless the bench stops. */
 static void write_results(struct connection *c, const json_t *jobs)
 {
     size_t i;
@@ -103,7 +103,8 @@ static void write_results(struct connection *c, const json_t *jobs)
         json_close(&out, '}');
     }
     json_close(&out, ']');
-    json_add_raw(&out, "claim", buf_str(&c->bench->claim));
+    if (!atomic_load(&c->bench->stop))
+        json_add_raw(&out, "claim", buf_str(&c->bench->claim));
     json_close(&out, '}');
 }
 
@@ -179,8 +180,6 @@ static void await_signal(struct bench *b, const sigset_t *signals)
     while (sigtimedwait(signals, NULL, &TICK) < 0)
         progress_update(&progress, atomic_load(&b->completed));
     progress_end(&progress);
-    if (!atomic_load(&b->failed))
-        printf("%lld jobs completed\n", (long long)atomic_load(&b->completed));
 }
 
 /* Threads inherit the blocked signals, so that only await_signal gets them. The second signal ends
@@ -207,6 +206,8 @@ static enum cli_exit bench_worker(struct session *s)
     pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
     for (size_t i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
+    if (started == wanted && !atomic_load(&b.failed))
+        printf("%lld jobs completed\n", (long long)atomic_load(&b.completed));
     buf_release(&b.claim);
     return atomic_load(&b.failed) || started < wanted ? CLI_REFUSED : CLI_DONE;
 }
