@@ -84,10 +84,11 @@ instructions: all
 	@python3 bench/instructions.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench --check bench/instructions.json
 
 # Random histories of the whole server in one process; a failing one is shrunk and printed step by step. See docs/testing.md.
-# One history: build/sim --seed 4711
+# One history: build/sim --seed 4711. Of three nodes instead of one server: make sim NODES=--nodes
 sim: SEEDS ?= 1..10000
+sim: NODES ?=
 sim: all
-	@$(BUILD)/sim --seeds $(SEEDS) --jobs $$(nproc) --cover
+	@$(BUILD)/sim --seeds $(SEEDS) --jobs $$(nproc) --cover $(NODES)
 
 # Puts each deliberate defect of tests/mutants into a copy of the sources and shows that the simulator finds it.
 # For some of them: make mutants NAMES='stale-lease-accepted answer-before-commit'

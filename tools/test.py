@@ -259,6 +259,7 @@ def stages(deep=False):
         Stage("unit-asan", "asan", unit("build-asan", SANITIZER_ENV), ["build-asan"]),
         Stage("simulator", "release", check("build/sim", "--seeds", "1..10000", "--jobs", JOBS), ["build"]),
         Stage("simulator twice", "release", check("build/sim", "--seeds", "1..100", "--twice"), ["build"]),
+        Stage("simulator of nodes", "release", check("build/sim", "--nodes", "--seeds", "1..500", "--jobs", JOBS), ["build"]),
         Stage("simulator-asan", "asan", check("build-asan/sim", "--seeds", "1..300", "--jobs", JOBS, env=SANITIZER_ENV), ["build-asan"]),
         Stage("unit-tsan", "tsan", unit("build-tsan", SANITIZER_ENV), ["build-tsan"]),
         Stage("instructions", "release", check(PYTHON, "bench/instructions.py", "--pawl", "build/pawl", "--tools", "build/bench", "--check", "bench/instructions.json"), ["build"]),

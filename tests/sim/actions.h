@@ -54,7 +54,8 @@ struct actor {
     X(ACTOR_CONTROL)   \
     X(ACTOR_ENTITIES)  \
     X(ACTOR_FUNCTIONS) \
-    X(ACTOR_MISTAKES)
+    X(ACTOR_MISTAKES)  \
+    X(ACTOR_NODES)
 
 #define X(symbol) extern const struct actor symbol;
 SIM_ACTORS(X)

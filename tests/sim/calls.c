@@ -1,4 +1,5 @@
 /* Clients and the network between them and the servers. */
+#include "sim/nodes/nodes.h"
 #include "sim/sim.h"
 
 #include <stdarg.h>
@@ -81,7 +82,7 @@ int sim_calls_open(const struct sim *w)
 
 /* --- sending --- */
 
-static struct sim_exchange *deliver(const struct call *c)
+static struct sim_exchange *deliver(const struct call *c, struct sim_http *to)
 {
     struct sim_header headers[8];
     size_t count = 0;
@@ -103,7 +104,7 @@ static struct sim_exchange *deliver(const struct call *c)
                                   .headers = headers,
                                   .header_count = count,
                                   .body = str_of(c->spec.body != NULL ? c->spec.body : "")};
-    return sim_http_send(c->spec.place->server.http, &request);
+    return sim_http_send(to, &request);
 }
 
 /* No answer will come. */
@@ -130,8 +131,9 @@ static bool unlucky(struct sim *w, const struct call *c, int percent, const char
 static void transmit(struct sim *w, struct call *c)
 {
     struct place *p = c->spec.place;
+    struct sim_http *to = c->spec.at_once ? place_http_now(w, p) : place_http(w, p);
     c->tries++;
-    if (!p->up || unlucky(w, c, 4, "request lost")) {
+    if (!p->up || to == NULL || unlucky(w, c, 4, "request lost")) {
         if (p->up)
             sim_tell(w, "  the network loses %s %s", c->spec.method, c->spec.target);
         lose(w, c);
@@ -141,10 +143,12 @@ static void transmit(struct sim *w, struct call *c)
     c->answer_lost = unlucky(w, c, 5, "answer lost");
     if (c->spec.doubles && unlucky(w, c, 6, "request doubled")) {
         c->copies++;
-        c->copy = deliver(c);
+        c->copy = deliver(c, to);
     }
+    if (c->spec.doubles && p->nodes != NULL)
+        c->copies++; /* a node may have to ask twice */
     c->arrived++;
-    c->x = deliver(c);
+    c->x = deliver(c, to);
 }
 
 struct call *sim_send(struct sim *w, const struct call_spec *spec)
@@ -258,10 +262,64 @@ void sim_calls_turn(struct sim *w)
     finish_over(w);
 }
 
+enum { NODE_WAIT_MS = 50, NODE_WAITS_MAX = 2000, NODE_TRIES_MAX = 20, NODE_AGAIN_MS = 600 };
+
+/* A node that has to ask another one, which may stand still. */
+static void wait_for_node(struct sim *w, struct call *c)
+{
+    fibers_pass_ns(NODE_WAIT_MS * INT64_C(1000000));
+    w->leap_ms += NODE_WAIT_MS;
+    if (++c->wait_steps > NODE_WAITS_MAX)
+        close_exchanges(c);
+}
+
 struct call *sim_ask(struct sim *w, struct place *p, const char *tenant, const char *method,
                      const char *target, const char *body)
 {
     return sim_ask_as(w, p, NULL, tenant, method, target, body);
+}
+
+static struct call *ask_once(struct sim *w, const struct call_spec *spec)
+{
+    struct place *p = spec->place;
+    struct call *c = call_new(spec);
+    c->sent = ++w->clock;
+    transmit(w, c);
+    place_settle_now(w, p); /* the next power cut may come before a sync that is under way */
+    while (c->x != NULL && p->up && !c->x->answered && !c->x->cut) {
+        place_settle(w, p);
+        if (p->nodes != NULL)
+            wait_for_node(w, c);
+    }
+    if (c->x == NULL || !p->up || c->x->cut) {
+        call_free(c);
+        return NULL;
+    }
+    c->answered = ++w->clock;
+    read_answer(w, c);
+    close_exchanges(c);
+    return c;
+}
+
+/* Nothing was done, because the shard changes hands or its owner has no connection. */
+static bool comes_later(const struct call *c)
+{
+    return c != NULL &&
+           (strcmp(c->code, "SHARD_UNAVAILABLE") == 0 || strcmp(c->code, "STORE_BUSY") == 0);
+}
+
+static struct call *ask_nodes(struct sim *w, const struct call_spec *spec)
+{
+    struct call *c = NULL;
+    spec->place->nodes->quiet = true;
+    for (int tries = 0; tries < NODE_TRIES_MAX && (tries == 0 || comes_later(c)); tries++) {
+        if (tries > 0)
+            fibers_pass_ns(NODE_AGAIN_MS * INT64_C(1000000));
+        call_free(c);
+        c = ask_once(w, spec);
+    }
+    spec->place->nodes->quiet = false;
+    return c;
 }
 
 struct call *sim_ask_as(struct sim *w, struct place *p, const char *actor, const char *tenant,
@@ -276,20 +334,7 @@ struct call *sim_ask_as(struct sim *w, struct place *p, const char *actor, const
                              .actor = actor,
                              .body = body,
                              .at_once = true};
-    struct call *c = call_new(&spec);
-    c->sent = ++w->clock;
-    transmit(w, c);
-    place_settle_now(w, p); /* the next power cut may come before a sync that is under way */
-    while (p->up && !c->x->answered && !c->x->cut)
-        place_settle(w, p);
-    if (!p->up || c->x->cut) {
-        call_free(c);
-        return NULL;
-    }
-    c->answered = ++w->clock;
-    read_answer(w, c);
-    close_exchanges(c);
-    return c;
+    return p->nodes != NULL ? ask_nodes(w, &spec) : ask_once(w, &spec);
 }
 
 /* --- reading answers --- */

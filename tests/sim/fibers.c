@@ -17,7 +17,8 @@
 #endif
 
 enum {
-    FIBERS_MAX = 64,
+    FIBERS_MAX = 256,
+    GROUPS_MAX = 64,
     STACK_BYTES = 512 * 1024,
     TURNS_MAX = 1000 * 1000,
 };
@@ -28,6 +29,7 @@ enum state {
     FIBER_LOCKS, /* waits for a mutex */
     FIBER_WAITS, /* for a condition, until a time */
     FIBER_JOINS, /* waits for the end of another */
+    FIBER_POLLS, /* waits for a descriptor, until a time */
     FIBER_IDLES, /* runs when nobody else can */
     FIBER_OVER,
 };
@@ -37,6 +39,9 @@ struct fiber {
     const void *on; /* the mutex, the condition or the fiber that it waits for */
     int64_t until_ns;
     bool timed_out;
+    int group;
+    bool (*ready)(void *ctx); /* of one that waits for a descriptor */
+    void *ready_ctx;
     ucontext_t context;
     char *stack; /* NULL: the caller's own */
     void *(*run)(void *);
@@ -45,7 +50,9 @@ struct fiber {
 };
 
 static struct fiber fibers[FIBERS_MAX];
+static int used;    /* places from here on were never used */
 static int current; /* 0 is the simulator itself */
+static bool paused[GROUPS_MAX];
 static int64_t now_ns;
 static uint64_t yield_in;
 static uint64_t switches;
@@ -77,6 +84,7 @@ void fibers_begin(int64_t now, uint64_t yield_one_in, fibers_draw *draw, void *c
 {
     assert(current == 0 && fibers_count() == 0);
     fibers[0].state = FIBER_READY;
+    used = 1;
     now_ns = now;
     yield_in = yield_one_in;
     draw_fn = draw;
@@ -102,18 +110,31 @@ void fibers_pass_ns(int64_t ns)
 int fibers_count(void)
 {
     int count = 0;
-    for (int i = 1; i < FIBERS_MAX; i++)
+    for (int i = 1; i < used; i++)
         count += fibers[i].state != FIBER_FREE;
     return count;
+}
+
+static bool sleeps(const struct fiber *f)
+{
+    return f->state == FIBER_WAITS || f->state == FIBER_POLLS;
+}
+
+/* What it polls for is there. */
+static bool sees(const struct fiber *f)
+{
+    return f->state == FIBER_POLLS && f->ready(f->ready_ctx);
 }
 
 int64_t fibers_next_wake_ns(void)
 {
     int64_t next = INT64_MAX;
-    for (int i = 1; i < FIBERS_MAX; i++) {
-        if (fibers[i].state == FIBER_WAITS && fibers[i].until_ns < next)
+    for (int i = 1; i < used; i++) {
+        if (paused[fibers[i].group])
+            continue;
+        if (sleeps(&fibers[i]) && fibers[i].until_ns < next)
             next = fibers[i].until_ns;
-        if (fibers[i].state == FIBER_READY)
+        if (fibers[i].state == FIBER_READY || sees(&fibers[i]))
             return now_ns;
     }
     return next;
@@ -122,8 +143,9 @@ int64_t fibers_next_wake_ns(void)
 int64_t fibers_sleepers_wake_ns(void)
 {
     int64_t next = INT64_MAX;
-    for (int i = 1; i < FIBERS_MAX; i++) {
-        if (fibers[i].state == FIBER_WAITS && fibers[i].on == NULL && fibers[i].until_ns < next)
+    for (int i = 1; i < used; i++) {
+        if (!paused[fibers[i].group] && fibers[i].state == FIBER_WAITS && fibers[i].on == NULL &&
+            fibers[i].until_ns < next)
             next = fibers[i].until_ns;
     }
     return next;
@@ -192,8 +214,12 @@ static void count_turns(void)
 
 static void wake_sleepers(void)
 {
-    for (int i = 0; i < FIBERS_MAX; i++) {
-        if (fibers[i].state == FIBER_WAITS && fibers[i].until_ns <= now_ns) {
+    for (int i = 0; i < used; i++) {
+        if (paused[fibers[i].group])
+            continue;
+        if (sees(&fibers[i])) {
+            fibers[i].state = FIBER_READY;
+        } else if (sleeps(&fibers[i]) && fibers[i].until_ns <= now_ns) {
             fibers[i].state = FIBER_READY;
             fibers[i].timed_out = true;
         }
@@ -206,8 +232,8 @@ static int pick(void)
     int ready[FIBERS_MAX];
     uint64_t count = 0;
     wake_sleepers();
-    for (int i = 0; i < FIBERS_MAX; i++) {
-        if (fibers[i].state == FIBER_READY)
+    for (int i = 0; i < used; i++) {
+        if (fibers[i].state == FIBER_READY && !paused[fibers[i].group])
             ready[count++] = i;
     }
     return count == 0 ? -1 : ready[count == 1 ? 0 : draw_fn(draw_ctx, count)];
@@ -269,12 +295,75 @@ void fibers_sleep_ns(int64_t ns)
     wait_on(FIBER_WAITS, NULL, now_ns + ns);
 }
 
+static const char NAP; /* what those wait for that nothing but time wakes */
+
+void fibers_nap_ns(int64_t ns)
+{
+    if (current == 0)
+        fibers_sleep_ns(ns);
+    else
+        wait_on(FIBER_WAITS, &NAP, now_ns + ns);
+}
+
+bool fibers_poll(bool (*ready)(void *ctx), void *ctx, int64_t ns)
+{
+    struct fiber *self = &fibers[current];
+    if (ready(ctx))
+        return true;
+    if (current == 0 || ns == 0)
+        return false;
+    self->ready = ready;
+    self->ready_ctx = ctx;
+    wait_on(FIBER_POLLS, NULL, ns < 0 ? INT64_MAX : now_ns + ns);
+    return !self->timed_out;
+}
+
+/* --- groups --- */
+
+void fibers_enter_group(int group)
+{
+    assert(current == 0 && group >= 0 && group < GROUPS_MAX);
+    fibers[0].group = group;
+}
+
+bool fibers_is_simulator(void)
+{
+    return current == 0;
+}
+
+bool fibers_simulator_rests(void)
+{
+    return fibers[0].state == FIBER_IDLES;
+}
+
+int fibers_group(void)
+{
+    return fibers[current].group;
+}
+
+void fibers_pause(int group, bool pause)
+{
+    assert(group > 0 && group < GROUPS_MAX);
+    paused[group] = pause;
+}
+
+bool fibers_is_paused(int group)
+{
+    return paused[group];
+}
+
+void fibers_stand_still(void)
+{
+    if (current != 0 && paused[fibers[current].group])
+        give_way();
+}
+
 /* Wakes those that wait for it: one, by lot, or all. */
 static void wake(enum state state, const void *on, bool all)
 {
     int found[FIBERS_MAX];
     uint64_t count = 0;
-    for (int i = 0; i < FIBERS_MAX; i++) {
+    for (int i = 0; i < used; i++) {
         if (fibers[i].state == state && fibers[i].on == on)
             found[count++] = i;
     }
@@ -313,7 +402,7 @@ static char *new_stack(void)
 static int free_place(void)
 {
     int i = 1;
-    while (i < FIBERS_MAX && fibers[i].state != FIBER_FREE)
+    while (i < used && fibers[i].state != FIBER_FREE)
         i++;
     return i;
 }
@@ -338,6 +427,8 @@ int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*ru
     int i = free_place();
     if (i == FIBERS_MAX || !prepare(&fibers[i]))
         return EAGAIN;
+    used = i >= used ? i + 1 : used;
+    fibers[i].group = fibers[current].group;
     fibers[i].run = run;
     fibers[i].arg = arg;
     fibers[i].fake_stack = NULL;

@@ -31,6 +31,24 @@ void fibers_sleep_ns(int64_t ns);
 /* When the first of those that sleep so wakes; INT64_MAX: none does. */
 int64_t fibers_sleepers_wake_ns(void);
 
+/* The same for one that waits without anybody noticing: no turn of a server waits for its end. */
+void fibers_nap_ns(int64_t ns);
+/* Waits until ready() says so, which is asked whenever somebody is to run next; ns < 0: for ever.
+ * False: the time is over. The simulator itself never waits. */
+bool fibers_poll(bool (*ready)(void *ctx), void *ctx, int64_t ns);
+
+/* A fiber belongs to the group of the one that has made it; the simulator enters one and leaves it
+ * again, for 0. Fibers of a paused group do not run, while time goes on for them too. */
+void fibers_enter_group(int group);
+int fibers_group(void);
+bool fibers_is_simulator(void);
+/* It is in fibers_run(), not in the middle of a server's code, where it may wait for a lock. */
+bool fibers_simulator_rests(void);
+void fibers_pause(int group, bool pause);
+bool fibers_is_paused(int group);
+/* The caller, if its group was paused just now, goes on when it is not any more. */
+void fibers_stand_still(void);
+
 /* Runs the others until all of them wait for something. */
 void fibers_run(void);
 

@@ -5,6 +5,7 @@
 #include "sim/actions.h"
 #include "sim/cover.h"
 #include "sim/history.h"
+#include "sim/world.h"
 
 #include <malloc.h>
 #include <signal.h>
@@ -28,6 +29,7 @@ struct options {
     struct plan plan;
     bool one;  /* --seed: told as a story */
     bool cuts; /* of each history, one for each change of its files, with a power cut there */
+    bool nodes;
     bool shrinks;
     bool covers; /* prints what was reached */
     bool twice;  /* runs each history again and compares its answers */
@@ -41,6 +43,7 @@ static const char HELP[] =
     "  --cut N          with --seed: cut the power at the Nth file change, and nowhere else\n"
     "  --cuts           with --seeds: run each history once per file change, with a power cut "
     "there\n"
+    "  --nodes          several nodes of a cluster instead of a server\n"
     "  --jobs N         number of processes (default and minimum: 2)\n"
     "  --seconds N      start no more histories after this time\n"
     "  --no-shrink      do not look for the shortest history that still fails\n"
@@ -178,7 +181,7 @@ static void find_cut(struct plan *plan)
     plan->cut_at--;
 }
 
-static void tell_failure(struct plan *plan, bool shrinks)
+static void tell_failure(struct plan *plan, bool shrinks, bool nodes)
 {
     all_steps(plan);
     int before = plan->count;
@@ -193,6 +196,8 @@ static void tell_failure(struct plan *plan, bool shrinks)
                  (unsigned long long)plan->seed);
     for (int i = 0; i < plan->count; i++)
         (void)printf("%s%d", i > 0 ? "," : "", plan->steps[i]);
+    if (nodes)
+        (void)printf(" --nodes");
     if (plan->cut_at > 0)
         (void)printf(" --cut %llu", (unsigned long long)plan->cut_at);
     (void)printf("\n");
@@ -321,6 +326,8 @@ static struct options read_options(int argc, char **argv)
             takes = false;
             if (strcmp(argv[i], "--no-shrink") == 0)
                 o.shrinks = false;
+            else if (strcmp(argv[i], "--nodes") == 0)
+                o.nodes = true;
             else if (strcmp(argv[i], "--cuts") == 0)
                 o.cuts = true;
             else if (strcmp(argv[i], "--cover") == 0)
@@ -406,6 +413,8 @@ int main(int argc, char **argv)
     (void)mallopt(M_TRIM_THRESHOLD, 256 << 20);
     (void)mallopt(M_MMAP_THRESHOLD, 256 << 20);
     cover_setup();
+    if (o.nodes)
+        world_set_nodes();
     if (o.one) {
         all_steps(&o.plan);
         bool failed = fails(&o.plan, true);
@@ -420,7 +429,7 @@ int main(int argc, char **argv)
         o.plan.seed = failed;
         if (o.cuts)
             find_cut(&o.plan);
-        tell_failure(&o.plan, o.shrinks);
+        tell_failure(&o.plan, o.shrinks, o.nodes);
         (void)printf("FAILED at seed %llu after %llu histories\n", (unsigned long long)failed,
                      (unsigned long long)done);
         return 1;

@@ -51,7 +51,8 @@
     X(ON_WAITERS)    /* workers poll, and clients wait for their runs */                \
     X(ON_SCRIPTS)    /* short scripts that need exact times */                          \
     X(ON_MISTAKES)   /* requests that must be refused */                                \
-    X(ON_FUNCTIONS)  /* durable functions: checkpoints and suspension */
+    X(ON_FUNCTIONS)  /* durable functions: checkpoints and suspension */                \
+    X(ON_NODES)      /* several nodes over one database, instead of a server on its disk */
 
 enum sim_feature {
 #define X(symbol) symbol,
@@ -63,14 +64,16 @@ enum sim_feature {
 enum { PLACES_MAX = 2, TENANTS = 3 };
 
 struct call;
+struct nodes;
 struct sim;
 
 /* One server with its disk. Tenants are "t0" … of each place; places share nothing. */
 struct place {
     int number;
     struct sim_server server;
+    struct nodes *nodes; /* instead of a server; NULL: none */
     struct crash_disk *disk;
-    bool up;
+    bool up;         /* of nodes: always */
     bool reads_fail; /* a read of its disk will fail: the doctor would say so */
     int64_t skew_us;
     struct sim_receiver receiver;
@@ -137,7 +140,12 @@ bool place_start(struct sim *w, struct place *p);
 void place_settle(struct sim *w, struct place *p);
 /* The same, but a sync that takes time stays under way. */
 void place_settle_now(struct sim *w, struct place *p);
-/* The end of its process, in one of these ways; its calls are lost. */
+/* Where a request arrives: at the server, or at one of the nodes; NULL: it is down. */
+struct sim_http *place_http(struct sim *w, struct place *p);
+/* For the model: the same, but at a node that runs, when every shard is served; time passes until
+ * then. */
+struct sim_http *place_http_now(struct sim *w, struct place *p);
+/* The end of its process, in one of these ways; its calls are lost. Of nodes: of one of them. */
 enum place_end { END_STOP, END_KILL, END_CUT };
 void place_end(struct sim *w, struct place *p, enum place_end how);
 /* The power fails at the nth change of its files from now, before or after it is done. */

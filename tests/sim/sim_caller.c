@@ -15,6 +15,7 @@ struct http_caller {
     struct http_call *ended, **ended_last;
     size_t count;
     bool cut;
+    int group; /* of the process */
     struct http_caller *next;
 };
 
@@ -32,6 +33,7 @@ struct http_caller *http_caller_new(const struct http_caller_config *config)
     assert(c != NULL && used != NULL);
     c->config = *config;
     c->receiver = used;
+    c->group = fibers_group();
     c->ended_last = &c->ended;
     c->next = callers;
     callers = c;
@@ -140,7 +142,8 @@ bool sim_caller_turn(const struct sim_receiver *receiver, int64_t now_ns)
 {
     bool any = false;
     for (struct http_caller *c = callers; c != NULL; c = c->next)
-        any |= c->receiver == receiver && end_due(c, now_ns / 1000000);
+        any |=
+            c->receiver == receiver && !fibers_is_paused(c->group) && end_due(c, now_ns / 1000000);
     return any;
 }
 
@@ -149,7 +152,7 @@ int64_t sim_caller_next_ns(const struct sim_receiver *receiver)
     int64_t next = INT64_MAX;
     for (struct http_caller *c = callers; c != NULL; c = c->next) {
         for (struct http_call *call = c->under_way; call != NULL; call = call->next) {
-            if (c->receiver == receiver)
+            if (c->receiver == receiver && !fibers_is_paused(c->group))
                 next = MIN(next, call->deadline_ms * 1000000);
         }
     }

@@ -17,6 +17,9 @@ struct request {
     const struct http_source *source;
     const struct http_source *ended; /* the stream is over, but its source does not know yet */
     struct request *next_over;       /* answered in this turn */
+    bool waits;                      /* the server has not seen it yet */
+    bool left;                       /* nor that the client has closed the connection */
+    struct request *next_unseen;
 };
 
 struct sim_http {
@@ -25,6 +28,8 @@ struct sim_http {
     void *ctx;
     struct sim_exchange *exchanges;
     struct request *over;
+    struct request *unseen, **last_unseen; /* what happened to these while the server was paused */
+    bool paused;
     size_t open;
 };
 
@@ -38,6 +43,7 @@ struct sim_http *sim_http_new(const struct env *env, http_handler *handler, void
     struct sim_http *http = calloc(1, sizeof(*http));
     assert(http != NULL);
     *http = (struct sim_http){.env = env, .handler = handler, .ctx = ctx};
+    http->last_unseen = &http->unseen;
     return http;
 }
 
@@ -62,6 +68,9 @@ size_t sim_http_open_count(const struct sim_http *http)
     return http->open;
 }
 
+static void tell_disconnected(struct request *r);
+static void stream_over(struct request *r);
+
 /* --- the request --- */
 
 struct str http_header(const struct http_request *req, const char *name, size_t *ret_count)
@@ -78,6 +87,15 @@ struct str http_header(const struct http_request *req, const char *name, size_t 
     if (ret_count != NULL)
         *ret_count = count;
     return first;
+}
+
+bool http_header_next(const struct http_request *req, size_t *at, struct http_param *ret)
+{
+    const struct request *r = request_of(req);
+    if (*at >= r->header_count)
+        return false;
+    *ret = r->headers[(*at)++];
+    return true;
 }
 
 struct str http_header_list(struct http_request *req, const char *name)
@@ -120,8 +138,35 @@ static void is_over(struct request *r)
     r->http->open--;
 }
 
+static void see(struct request *r)
+{
+    if (r->waits) {
+        r->waits = false;
+        r->http->handler(r->http->ctx, &r->pub);
+    }
+    if (r->left && !r->answered)
+        tell_disconnected(r);
+    else if (r->left && r->source != NULL)
+        stream_over(r);
+    r->left = false;
+}
+
+static void see_all(struct sim_http *http)
+{
+    struct request *r;
+    while ((r = http->unseen) != NULL) {
+        http->unseen = r->next_unseen;
+        if (http->unseen == NULL)
+            http->last_unseen = &http->unseen;
+        see(r);
+        http_request_drop(&r->pub);
+    }
+}
+
 void sim_http_turn(struct sim_http *http)
 {
+    assert(!http->paused);
+    see_all(http);
     while (http->over != NULL) {
         struct request *r = http->over;
         http->over = r->next_over;
@@ -159,7 +204,8 @@ static void keep_headers(struct sim_exchange *x, const struct http_reply *reply)
 {
     for (size_t i = 0; i < reply->header_count; i++) {
         assert(x->header_count < SIM_HEADERS_MAX);
-        x->headers[x->header_count].name = reply->headers[i].name;
+        (void)snprintf(x->headers[x->header_count].name, sizeof(x->headers[0].name), "%s",
+                       reply->headers[i].name);
         (void)snprintf(x->headers[x->header_count].value, sizeof(x->headers[0].value), "%.*s",
                        STR_ARG(reply->headers[i].value));
         x->header_count++;
@@ -183,6 +229,8 @@ static void answer(struct request *r, const struct http_reply *reply)
     if (x != NULL && !x->cut) {
         x->answered = true;
         x->status = reply->status;
+        (void)snprintf(x->content_type, sizeof(x->content_type), "%.*s",
+                       STR_ARG(reply->content_type));
         keep_headers(x, reply);
         keep_body(x, reply);
     } else {
@@ -259,13 +307,13 @@ void http_send_stream(struct http_request *req, const struct http_reply *reply,
 void http_stream_wake(struct http_request *req)
 {
     struct request *r = request_of(req);
-    if (r->source != NULL && !r->exchange->slow)
+    if (r->source != NULL && r->exchange != NULL && !r->exchange->slow)
         pump(r);
 }
 
 void sim_http_read(struct sim_exchange *x)
 {
-    if (x->request != NULL && x->request->source != NULL)
+    if (x->request != NULL && x->request->source != NULL && !x->request->http->paused)
         pump(x->request);
 }
 
@@ -311,6 +359,20 @@ static struct request *new_request(struct sim_http *http, const struct sim_reque
     return r;
 }
 
+/* The server finds it in its next turn; once. */
+static void put_unseen(struct request *r)
+{
+    struct sim_http *http = r->http;
+    for (const struct request *at = http->unseen; at != NULL; at = at->next_unseen) {
+        if (at == r)
+            return;
+    }
+    r->next_unseen = NULL;
+    *http->last_unseen = r;
+    http->last_unseen = &r->next_unseen;
+    http_request_hold(&r->pub);
+}
+
 struct sim_exchange *sim_http_send(struct sim_http *http, const struct sim_request *request)
 {
     struct sim_exchange *x = calloc(1, sizeof(*x));
@@ -324,7 +386,12 @@ struct sim_exchange *sim_http_send(struct sim_http *http, const struct sim_reque
         x->next->prev = x;
     http->exchanges = x;
     http->open++;
-    http->handler(http->ctx, &x->request->pub);
+    if (http->paused) {
+        x->request->waits = true;
+        put_unseen(x->request);
+    } else {
+        http->handler(http->ctx, &x->request->pub);
+    }
     return x;
 }
 
@@ -342,6 +409,11 @@ static void disconnect(struct sim_exchange *x)
 {
     struct request *r = x->request;
     x->cut = true;
+    if (r != NULL && r->http->paused) {
+        r->left = true;
+        put_unseen(r);
+        return;
+    }
     if (r != NULL && !r->answered)
         tell_disconnected(r);
     else if (r != NULL && r->source != NULL)
@@ -354,6 +426,25 @@ void sim_http_cut_all(struct sim_http *http)
         if (!x->answered || x->streams)
             disconnect(x);
     }
+}
+
+void sim_http_abandon(struct sim_http *http)
+{
+    while (http->exchanges != NULL) {
+        struct sim_exchange *x = http->exchanges;
+        http->exchanges = x->next;
+        if (x->request != NULL)
+            x->request->exchange = NULL;
+        x->cut |= !x->answered || (x->streams && !x->ended);
+        x->request = NULL;
+        x->http = NULL;
+        x->prev = x->next = NULL;
+    }
+}
+
+void sim_http_pause(struct sim_http *http, bool pause)
+{
+    http->paused = pause;
 }
 
 void sim_http_cut_slow(struct sim_http *http)

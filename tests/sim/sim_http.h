@@ -14,6 +14,10 @@ struct sim_http *sim_http_new(const struct env *env, http_handler *handler, void
 void sim_http_free(struct sim_http *http);
 /* The machine is gone: nothing that is sent from now on reaches anybody. */
 void sim_http_cut_all(struct sim_http *http);
+/* The same, but the server does not notice either: it never runs again. */
+void sim_http_abandon(struct sim_http *http);
+/* The server stands still, or goes on: what clients do meanwhile reaches it in its next turn. */
+void sim_http_pause(struct sim_http *http, bool pause);
 /* Clients that do not read their streams lose them, as a real server does after a while. */
 void sim_http_cut_slow(struct sim_http *http);
 /* Ends what was answered in this turn. */
@@ -34,10 +38,11 @@ struct sim_exchange {
     int status;
     struct buf body; /* so far */
     struct {
-        const char *name; /* a literal of the server's */
+        char name[48];
         char value[128];
     } headers[SIM_HEADERS_MAX];
     size_t header_count;
+    char content_type[64];
     void *user;
 
     struct request *request; /* the server's side; NULL when it is over */

@@ -6,6 +6,7 @@
 #include "sim/actions.h"
 #include "sim/cover.h"
 #include "sim/events.h"
+#include "sim/nodes/nodes.h"
 #include "sim/receiver.h"
 
 #include <sqlite3.h>
@@ -28,6 +29,13 @@ enum { LOOP_TICK_NS = 25 * 1000 * 1000, STOPS = 6, TICKS = 2 };
 static struct crash_disk *template_disk;
 static char real_folder[40];
 static struct sim *present; /* whose log lines are told */
+static bool of_nodes;
+static struct nodes cluster; /* of place 0 */
+
+void world_set_nodes(void)
+{
+    of_nodes = true;
+}
 
 /* --- the story --- */
 
@@ -118,7 +126,9 @@ static int64_t next_ns(struct sim *w)
 {
     int64_t next = INT64_MAX;
     for (int i = 0; i < w->place_count; i++) {
-        if (w->places[i].up)
+        if (w->places[i].nodes != NULL)
+            next = MIN(next, nodes_next_ns(w->places[i].nodes));
+        else if (w->places[i].up)
             next = MIN(next, sim_server_next_ns(&w->places[i].server));
     }
     return next;
@@ -148,6 +158,107 @@ void sim_pass_ms(struct sim *w, int64_t ms)
 
 /* --- servers --- */
 
+/* --- nodes --- */
+
+enum { SERVED_AGAIN_MS_MAX = 60 * 1000, SERVED_STEP_MS = 250 };
+
+static void start_node(struct sim *w, struct sim_node *n)
+{
+    bool joined = sim_node_start(n);
+    sim_tell(w, "  node %s %s", n->name, joined ? "joins" : "cannot join");
+    sim_check(w, 0, joined || !w->calm, "node %s cannot join a sound cluster", n->name);
+}
+
+/* One of those that are down; without faults all of them. */
+static bool nodes_start_some(struct sim *w, struct place *p)
+{
+    struct nodes *nodes = p->nodes;
+    int first = lot_below(&w->lot, nodes->count);
+    for (int i = 0; i < nodes->count; i++) {
+        struct sim_node *n = &nodes->nodes[(first + i) % nodes->count];
+        if (n->up)
+            continue;
+        start_node(w, n);
+        if (!w->calm && w->step > 0)
+            break;
+    }
+    if (w->calm) /* who has lost something comes back to it */
+        sim_pass_ms(w, SERVED_AGAIN_MS_MAX / 3);
+    place_settle(w, p);
+    return true;
+}
+
+static void end_node(struct sim *w, struct place *p, enum place_end how)
+{
+    struct sim_node *n = &p->nodes->nodes[lot_below(&w->lot, p->nodes->count)];
+    if (!n->up)
+        return;
+    int64_t from = fibers_now_ns();
+    sim_tell(w, "node %s is %s", n->name, how == END_STOP ? "stopped" : "killed");
+    sim_cover(w, "crash", how == END_STOP ? "a node is stopped" : "a node is killed");
+    if (how == END_STOP && !n->paused)
+        sim_node_stop(n);
+    else
+        sim_node_kill(n);
+    w->leap_ms += (fibers_now_ns() - from) / 1000000;
+    sim_calls_turn(w);
+}
+
+struct sim_http *place_http(struct sim *w, struct place *p)
+{
+    if (p->nodes == NULL)
+        return p->server.http;
+    struct sim_node *n = &p->nodes->nodes[lot_below(&w->lot, p->nodes->count)];
+    return n->up ? n->http : NULL;
+}
+
+/* Nobody serves a shard while its owner stands still or its lease runs out. */
+static bool await_service(struct sim *w, struct place *p)
+{
+    int64_t until = fibers_now_ns() + SERVED_AGAIN_MS_MAX * INT64_C(1000000);
+    while (!nodes_serve(p->nodes) && fibers_now_ns() < until) {
+        fibers_pass_ns(SERVED_STEP_MS * INT64_C(1000000));
+        w->leap_ms += SERVED_STEP_MS;
+        nodes_settle(p->nodes);
+    }
+    sim_check(w, 0, nodes_serve(p->nodes) || !w->calm,
+              "a shard is not served though all faults are over");
+    return nodes_serve(p->nodes);
+}
+
+struct sim_http *place_http_now(struct sim *w, struct place *p)
+{
+    if (p->nodes == NULL)
+        return p->server.http;
+    if (!await_service(w, p))
+        return NULL;
+    int first = lot_below(&w->lot, p->nodes->count);
+    for (int i = 0; i < p->nodes->count; i++) {
+        const struct sim_node *n = &p->nodes->nodes[(first + i) % p->nodes->count];
+        if (n->up && !n->paused)
+            return n->http;
+    }
+    return NULL;
+}
+
+void world_calm(struct sim *w)
+{
+    if (w->places[0].nodes != NULL)
+        nodes_calm(w->places[0].nodes);
+}
+
+static void nodes_broken(void *ctx, const char *why)
+{
+    sim_fail(ctx, 0, "%s", why);
+}
+
+static void nodes_tell(void *ctx, const char *what)
+{
+    sim_tell(ctx, "  %s", what);
+}
+
+/* --- servers --- */
+
 struct place *sim_any_place(struct sim *w)
 {
     return &w->places[lot_below(&w->lot, w->place_count)];
@@ -155,6 +266,8 @@ struct place *sim_any_place(struct sim *w)
 
 bool place_start(struct sim *w, struct place *p)
 {
+    if (p->nodes != NULL)
+        return nodes_start_some(w, p);
     if (p->up)
         return true;
     crash_disk_restart(p->disk);
@@ -195,6 +308,10 @@ void place_end(struct sim *w, struct place *p, enum place_end how)
     static const char *const WORDS[] = {"is stopped", "is killed", "loses power"};
     if (!p->up)
         return;
+    if (p->nodes != NULL) {
+        end_node(w, p, how);
+        return;
+    }
     sim_tell(w, "server %d %s", p->number, WORDS[how]);
     sim_cover(w, "crash", WORDS[how]);
     if (how == END_STOP) {
@@ -260,11 +377,21 @@ static void settle(struct sim *w, struct place *p, void (*how)(struct sim_server
 
 void place_settle_now(struct sim *w, struct place *p)
 {
+    if (p->nodes != NULL) {
+        nodes_settle_now(p->nodes);
+        sim_calls_turn(w);
+        return;
+    }
     settle(w, p, sim_server_settle_now);
 }
 
 void place_settle(struct sim *w, struct place *p)
 {
+    if (p->nodes != NULL) {
+        nodes_settle(p->nodes);
+        sim_calls_turn(w);
+        return;
+    }
     settle(w, p, sim_server_settle);
 }
 
@@ -294,7 +421,18 @@ static void place_begin(struct sim *w, int number, bool bus)
     };
     sim_server_init(&p->server, &config, p->disk, folder);
     crash_disk_mount(p->disk, mount);
+    if (!of_nodes)
+        return;
+    cluster = (struct nodes){.broken = nodes_broken, .tell = nodes_tell, .ctx = w};
+    nodes_init(&cluster, &config, NODES_MAX, folder);
+    p->nodes = &cluster;
+    p->up = true;
 }
+
+/* What belongs to a disk of one's own, or is known to one clock only. */
+#define NOT_OF_NODES                                                                         \
+    (NEEDS(ON_CUTS) | NEEDS(ON_DISK) | NEEDS(ON_CLOCKS) | NEEDS(ON_TWO) | NEEDS(ON_BUDGET) | \
+     NEEDS(ON_KEYS) | NEEDS(ON_YEARS) | NEEDS(ON_CPU) | NEEDS(ON_STREAMS) | NEEDS(ON_SCRIPTS))
 
 /* Each feature is on in about half of all histories, so that each pair of them meets in a quarter;
  * calm histories show what the faults hide. */
@@ -310,7 +448,8 @@ uint64_t world_features(uint64_t seed)
         features &= ~NEEDS(ON_BUDGET);
     if ((features & NEEDS(ON_BUDGET)) != 0)
         features &= ~NEEDS(ON_LARGE); /* what is large in any history would not fit */
-    return features & ((UINT64_C(1) << SIM_FEATURE_COUNT) - 1);
+    features &= (UINT64_C(1) << ON_NODES) - 1;
+    return of_nodes ? (features & ~NOT_OF_NODES) | NEEDS(ON_NODES) : features;
 }
 
 bool __real_writer_try_inline(struct writer *writer, struct op *op);
@@ -339,13 +478,20 @@ void world_begin(struct sim *w, uint64_t seed, bool tells)
     w->chaos = lot_of(seed, 2);
     crash_vfs_seed(seed);
     fibers_yield_one_in(sim_on(w, ON_INTERLEAVE) ? 3 : 0);
-    crash_vfs_set_pause(sim_on(w, ON_INTERLEAVE) ? sync_takes_time : NULL, w);
+    /* The disk of the database takes no time: its statements are not interrupted. */
+    bool pauses = sim_on(w, ON_INTERLEAVE) && !of_nodes;
+    crash_vfs_set_pause(pauses ? sync_takes_time : NULL, w);
     w->place_count = sim_on(w, ON_TWO) ? 2 : 1;
     if (w->place_count > 1)
         place_begin(w, 1, sim_on(w, ON_BUS));
     for (int i = 0; i < w->place_count; i++) {
         w->places[i].server.config.tick_ns = sim_on(w, ON_CPU) ? 200 * 1000 : 0;
         sim_server_seed(&w->places[i].server);
+    }
+    if (of_nodes) {
+        nodes_seed(&cluster);
+        cluster.deaf = sim_on(w, ON_NETWORK);
+        cluster.slow = sim_on(w, ON_INTERLEAVE);
     }
 }
 
@@ -407,13 +553,15 @@ void world_warm(struct sim *w, const char *folder, bool bus)
     place_begin(w, 0, bus);
     bool up = place_start(w, &w->places[0]);
     assert(up);
-    place_end(w, &w->places[0], END_STOP);
-    crash_disk_mount(w->places[0].disk, NULL);
-    crash_disk_free(template_disk);
-    template_disk = w->places[0].disk;
-    place_begin(w, 0, bus);
-    up = place_start(w, &w->places[0]);
-    assert(up);
+    if (!of_nodes) {
+        place_end(w, &w->places[0], END_STOP);
+        crash_disk_mount(w->places[0].disk, NULL);
+        crash_disk_free(template_disk);
+        template_disk = w->places[0].disk;
+        place_begin(w, 0, bus);
+        up = place_start(w, &w->places[0]);
+        assert(up);
+    }
     use_a_little(w, &w->places[0]);
     for (int i = 0; i < ACTOR_COUNT; i++) {
         if (ACTORS[i]->warm != NULL)

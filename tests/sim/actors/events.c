@@ -91,7 +91,10 @@ static void connect(struct sim *w, struct follower *f)
         headers[count++] = (struct sim_header){"Last-Event-ID", f->cursor};
     struct sim_request request = {
         .method = "GET", .target = "/api/v1/events", .headers = headers, .header_count = count};
-    f->x = sim_http_send(f->place->server.http, &request);
+    struct sim_http *to = place_http(w, f->place);
+    if (to == NULL)
+        return;
+    f->x = sim_http_send(to, &request);
     f->read = 0;
     if (f->cursor[0] != '\0')
         f->ledger.resumed_ms = sim_now_ms(w);

@@ -151,6 +151,8 @@ static void look_at_queue(struct sim *w)
     struct place *p = &w->places[0];
     int64_t ready = 1;
     int waiting = 1;
+    if (sim_on(w, ON_NODES)) /* a worker may wait at one that stands still */
+        return;
     for (int i = 0; i < LOOKS && ready > 0 && waiting > 0; i++) {
         place_settle(w, p);
         if (!p->up || count_polls(w) == 0)
@@ -175,7 +177,8 @@ static int64_t since_ms(const struct sim *w, const struct place *p, const char *
 static void waited(struct sim *w, struct call *c)
 {
     const json_t *run = json_object_get(c->json, "run");
-    if (c->status != 200 || c->tries > 1 || c->replayed || sim_on(w, ON_CLOCKS))
+    if (c->status != 200 || c->tries > 1 || c->replayed || sim_on(w, ON_CLOCKS) ||
+        sim_on(w, ON_NODES))
         return;
     int64_t late = since_ms(w, c->spec.place, json_text(run, "finished_at"));
     sim_check(w, 0, late - w->leap_ms < LATE_MS,

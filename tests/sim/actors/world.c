@@ -105,6 +105,8 @@ static void cut_soon(struct sim *w)
 
 static void kill_soon(struct sim *w)
 {
+    if (sim_on(w, ON_NODES)) /* actors/nodes.c */
+        return;
     arm(w, sim_any_place(w), CRASH_ANY, CRASH_KILL, 60, "kill at a call");
 }
 
