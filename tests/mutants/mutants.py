@@ -6,7 +6,8 @@ They are tables in *.toml files beside this one, one file for each promise:
     name = "stale-lease-accepted"
     finding = "A3"                  # optional: the review's finding that this puts back
     breaks = "What goes wrong, in one sentence."
-    found_by = "unit:PROGRAM"       # optional; also "postgres:PROGRAM", "e2e:FILE::TEST". Without it the simulator finds the mutant.
+    found_by = "unit:PROGRAM"       # optional; also "postgres:PROGRAM", "e2e:FILE::TEST", "nodes": the simulator with several nodes.
+                                    # Without it the simulator finds the mutant.
 
     [[mutant.edit]]                 # one or more
     file = "src/..."

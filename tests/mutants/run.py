@@ -109,13 +109,14 @@ class Tree:
 
 def target_of(mutant: Mutant) -> str:
     kind, _, what = mutant.found_by.partition(":")
-    return {"sim": "sim", "unit": what, "postgres": what, "e2e": "pawl"}[kind]
+    return {"sim": "sim", "nodes": "sim", "unit": what, "postgres": what, "e2e": "pawl"}[kind]
 
 
-def by_simulator(tree: Tree, seeds: int, shrinks: bool) -> Result:
+def by_simulator(tree: Tree, mutant: Mutant, seeds: int, shrinks: bool) -> Result:
+    nodes = ["--nodes"] if mutant.found_by == "nodes" else []
     first = 1
     while first <= seeds:
-        command = [str(tree.program("sim")), "--seeds", f"{first}..{seeds}", "--jobs", "1"]
+        command = [str(tree.program("sim")), "--seeds", f"{first}..{seeds}", "--jobs", "1", *nodes]
         code, out = run(command if shrinks else [*command, "--no-shrink"], tree.folder)
         if code == 0:
             break
@@ -123,7 +124,7 @@ def by_simulator(tree: Tree, seeds: int, shrinks: bool) -> Result:
         if told is None:
             return Result(False, "the simulator tells no story: " + out[-300:])
         seed = int(told[1])
-        if run([str(tree.sound / "sim"), "--seed", str(seed)], tree.folder)[0] == 0:
+        if run([str(tree.sound / "sim"), "--seed", str(seed), *nodes], tree.folder)[0] == 0:
             story = [line[:LINE_MAX] for line in told[2].splitlines()]
             return Result(True, told[3][:LINE_MAX], seed, tuple(story[-STORY_LINES:] if shrinks else []))
         first = seed + 1  # it fails without the defect too, and says nothing
@@ -156,7 +157,8 @@ def judge(tree: Tree, mutant: Mutant, seeds: int, shrinks: bool) -> Result:
     before = tree.change(mutant)
     try:
         tree.make(target_of(mutant))
-        result = by_simulator(tree, seeds, shrinks) if mutant.found_by == "sim" else by_test(tree, mutant)
+        simulated = mutant.found_by in ("sim", "nodes")
+        result = by_simulator(tree, mutant, seeds, shrinks) if simulated else by_test(tree, mutant)
     finally:
         tree.restore(before)
     result.seconds = time.monotonic() - begun
