@@ -57,8 +57,11 @@ static inline bool pass_on(struct cut_proxy *p, int client, int server)
         return false;
     bool commits = from_client && has_commit(bytes, (size_t)got);
     enum cut cut = commits ? atomic_exchange(&p->cut, CUT_NOTHING) : CUT_NOTHING;
-    if (cut == CUT_SERVER)
+    if (cut == CUT_SERVER) {
         (void)kill(p->victim, SIGKILL);
+        while (read(server, bytes, sizeof(bytes)) > 0)
+            continue; /* until all its sessions end, a server takes new ones as if it were well */
+    }
     if (cut == CUT_COMMIT || cut == CUT_SERVER)
         return false;
     if (write(from_client ? server : client, bytes, (size_t)got) != got)
