@@ -1,6 +1,6 @@
 /* Shards in other databases than the directory's. Such a database has a schema like the directory's
  * with the rows of its own shards, so that transactions are fenced and commits are found where they
- * happen. Which node has a shard is told by the directory alone. */
+ * happen. Only the directory says which node has a shard. */
 #include "store/postgres/postgres_db.h"
 
 PGresult *postgres_directory_id(struct postgres_db *db, struct problem *p)
