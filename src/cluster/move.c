@@ -3,6 +3,8 @@
 
 #include "base/env.h"
 #include "cluster/placement.h"
+#include "cluster/setup.h"
+#include "domain/tenant.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -105,13 +107,15 @@ static enum err move_rows(struct mover *m, int64_t *ret_rows)
 enum err cluster_move_tenant(const char *store, const char *tenant, size_t to, struct problem *p,
                              struct move_result *ret)
 {
+    if (!tenant_id_ok(str_of(tenant)))
+        return problem_set(p, ERR_NOT_FOUND, "There is no tenant %s", tenant);
     struct mover *m = calloc(1, sizeof(*m));
     if (m == NULL)
         return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     *ret = (struct move_result){.was_there = false};
     m->move = (struct tenant_move){.tenant = tenant, .to = to};
     m->p = p;
-    enum err e = cluster_store_open(store, &ENV_SYSTEM, p, &m->store);
+    enum err e = cluster_open(store, p, &m->store);
     if (e == ERR_OK)
         e = cluster_store_check(m->store, p);
     if (e == ERR_OK)

@@ -1,9 +1,7 @@
 /* What is done to a cluster on its database. */
 #include "cluster/setup.h"
 
-#include "store/postgres/cluster_store.h"
-
-static enum err open_store(const char *store, struct problem *p, struct cluster_store **ret)
+enum err cluster_open(const char *store, struct problem *p, struct cluster_store **ret)
 {
     if (!str_starts_with(str_of(store), STR("postgres")))
         return problem_set(p, ERR_BAD_REQUEST,
@@ -16,7 +14,7 @@ enum err cluster_init(const char *store, size_t shards, struct problem *p, bool 
 {
     struct cluster_store *c = NULL;
     struct cluster_view view = {0};
-    enum err e = open_store(store, p, &c);
+    enum err e = cluster_open(store, p, &c);
     if (e == ERR_OK)
         e = cluster_store_init(c, shards, p, ret_new);
     if (e == ERR_OK)
@@ -29,7 +27,7 @@ enum err cluster_init(const char *store, size_t shards, struct problem *p, bool 
 enum err cluster_add_spares(const char *store, size_t spares, struct problem *p)
 {
     struct cluster_store *c = NULL;
-    enum err e = open_store(store, p, &c);
+    enum err e = cluster_open(store, p, &c);
     if (e == ERR_OK)
         e = cluster_store_add_spares(c, spares, p);
     cluster_store_close(c);
@@ -39,7 +37,7 @@ enum err cluster_add_spares(const char *store, size_t spares, struct problem *p)
 enum err cluster_place(const char *store, size_t shard, const char *url, struct problem *p)
 {
     struct cluster_store *c = NULL;
-    enum err e = open_store(store, p, &c);
+    enum err e = cluster_open(store, p, &c);
     if (e == ERR_OK)
         e = cluster_store_place(c, shard, url, p);
     cluster_store_close(c);
@@ -49,7 +47,7 @@ enum err cluster_place(const char *store, size_t shard, const char *url, struct 
 enum err cluster_drain(const char *store, const char *node, bool draining, struct problem *p)
 {
     struct cluster_store *c = NULL;
-    enum err e = open_store(store, p, &c);
+    enum err e = cluster_open(store, p, &c);
     if (e == ERR_OK)
         e = cluster_store_set_draining(c, node, draining, p);
     cluster_store_close(c);

@@ -3,7 +3,10 @@
 #define PAWL_CLUSTER_SETUP_H
 
 #include "base/problem.h"
+#include "store/postgres/cluster_store.h"
 
+/* The directory of a cluster; another kind of store is refused. */
+MUST_CHECK enum err cluster_open(const char *store, struct problem *p, struct cluster_store **ret);
 /* Makes an empty database a cluster. One that is there already keeps its number of shards, which
  * *ret_shards tells. */
 MUST_CHECK enum err cluster_init(const char *store, size_t shards, struct problem *p, bool *ret_new,

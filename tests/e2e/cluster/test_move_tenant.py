@@ -158,6 +158,8 @@ def test_a_tenant_is_moved_only_to_a_spare_shard_that_is_empty(cluster_of):
     assert sorted(r.code for r in refused) == [0, 2] and "is not spare" in max(refused, key=lambda r: r.code).err, refused
     assert "has no shard 9" in cluster.move(first, 9).err
     assert "There is no tenant nobody" in cluster.move("nobody", 2).err
+    assert "There is no tenant no body" in cluster.move("no body", 2).err
+    assert "needs a PostgreSQL database" in cli.pawl("cluster", "move-tenant", first, "--to", 2, "--store", "sqlite:pawl.db").err
     assert cluster.move(first, 2).code == 0
     r = cluster.move(second, 2)
     assert r.code == 2 and "Shard 2 has a tenant already" in r.err, r
