@@ -82,14 +82,31 @@ static struct sqlite_rows *broken(struct sqlite_db *db, enum err e)
     return &db->broken;
 }
 
+/* After an error the transaction can only be rolled back, so no statement must be able to undo what
+ * it alone has done: SQLite then keeps no copies of the pages that it changes. The caller frees. */
+static char *without_undo(const char *sql)
+{
+    static const char *const VERBS[] = {"INSERT INTO ", "UPDATE "};
+    static const char *const FAILING[] = {"INSERT OR FAIL INTO ", "UPDATE OR FAIL "};
+    for (size_t i = 0; i < ARRAY_LEN(VERBS); i++) {
+        size_t len = strlen(VERBS[i]);
+        if (strncmp(sql, VERBS[i], len) == 0)
+            return sqlite3_mprintf("%s%s", FAILING[i], sql + len);
+    }
+    return sqlite3_mprintf("%s", sql);
+}
+
 static struct sqlite_rows *compile(struct sqlite_db *db, const char *sql)
 {
     struct sqlite_rows *s = calloc(1, sizeof(*s));
-    if (s == NULL || !grow(db)) {
+    char *text = without_undo(sql);
+    if (s == NULL || text == NULL || !grow(db)) {
+        sqlite3_free(text);
         free(s);
         return broken(db, ERR_NO_MEMORY);
     }
-    int rc = sqlite3_prepare_v3(db->conn, sql, -1, SQLITE_PREPARE_PERSISTENT, &s->stmt, NULL);
+    int rc = sqlite3_prepare_v3(db->conn, text, -1, SQLITE_PREPARE_PERSISTENT, &s->stmt, NULL);
+    sqlite3_free(text);
     if (rc != SQLITE_OK) {
         LOG(LOG_ERROR, "a statement does not compile", LOG_Z("sql", sql),
             LOG_Z("error", sqlite3_errmsg(db->conn)));
