@@ -1,5 +1,5 @@
 # Shortcuts for people. `make run` and `make test` install missing packages and build first.
-.PHONY: all run install deb tarball image sbom packages packages-test test test-postgres asan tsan fuzz sim mutants coverage soak long faults bench flame instructions tidy format bootstrap clean
+.PHONY: all run install deb tarball image sbom packages packages-test test test-postgres test-nodes asan tsan fuzz sim mutants coverage soak long faults bench flame instructions tidy format bootstrap clean
 
 BUILD = build
 LISTEN ?= 127.0.0.1:7295
@@ -44,6 +44,11 @@ test:
 test-postgres:
 	@tools/bootstrap.sh test
 	@python3 tools/test.py --only postgres
+
+# All end-to-end tests on three nodes behind a round-robin, on PostgreSQL. `make test` runs a part of them.
+test-nodes:
+	@tools/bootstrap.sh test
+	@python3 tools/test.py --only nodes
 
 asan:
 	@tools/bootstrap.sh test

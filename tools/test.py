@@ -31,7 +31,7 @@ TLS_TESTS = ["http/test_http_connections.py", "http/test_http_malformed.py", "ht
 POSTGRES_TESTS = ["once/test_exactly_once.py", "admission/test_limit.py", "admission/test_exact_limits.py", "runs/test_jobs.py", "runs/test_run_signals.py",
                   "runs/test_retention.py", "entities/test_entity_updates.py", "events/test_tenant_stream.py", "store/test_doctor.py", "cli/test_cli_files.py"]
 POSTGRES = [PYTHON, str(ROOT / "tests/tools/with_postgres.py")]
-# On three nodes behind a round-robin of connections: two of three requests are forwarded.
+# On three nodes behind a round-robin of connections: two of three requests are forwarded. `make test-nodes` runs all of them there.
 NODES_TESTS = ["once/test_exactly_once.py", "admission/test_limit.py", "runs/test_jobs.py", "runs/test_run_signals.py", "entities/test_entity_updates.py"]
 THREE_NODES = {"PAWL_BIN": str(ROOT / "tests/tools/three_nodes.py"), "PAWL_NODE_BIN": str(ROOT / "build/pawl")}
 # The stages share what pytest has made of the tests' sources: that takes longer than most files take to run.
@@ -47,7 +47,7 @@ RELEASE_TESTS = ["operating/test_docs.py", "operating/test_examples.py", "operat
 RELEASE_TARGETS = ["pawl", "libpawl_shared", "libpawl_static", "sim", "print_routes", "bench/all", "release_tests"]
 SHARES = 4
 # Groups that `make test` leaves out.
-ON_DEMAND = ["postgres"]
+ON_DEMAND = ["postgres", "nodes"]
 JOBS = str(os.cpu_count() or 2)
 # Stages that compute use all cores, one after the other. End-to-end tests wait more than they compute: three stages of them run
 # beside, so that no core is idle while they wait.
@@ -254,6 +254,7 @@ def stages(deep=False):
         *(Stage(f"e2e-asan {i + 1}", "asan", e2e("build-asan", e2e_share(i), slow, "not slow"), ["build-asan"], WAITING) for i in range(SHARES)),
         Stage("sdk c", "asan", c_library("build-asan", SANITIZER_ENV), ["build-asan"], WAITING),
         *(Stage(f"e2e on postgres {i + 1}", "postgres", e2e("build", e2e_share(i, []), on=POSTGRES), ["build"], WAITING) for i in range(SHARES)),
+        *(Stage(f"e2e on nodes {i + 1}", "nodes", e2e("build", e2e_share(i, []), THREE_NODES, on=POSTGRES), ["build"], WAITING) for i in range(SHARES)),
         Stage("unit on postgres", "postgres", build("build", targets=["unit_on_postgres"]), ["build"]),
         Stage("e2e-tsan", "tsan", e2e("build-tsan", TSAN_TESTS, slow, marks="not slow"), ["build-tsan"], WAITING),
         Stage("unit-asan", "asan", unit("build-asan", SANITIZER_ENV), ["build-asan"]),
@@ -289,7 +290,7 @@ def is_wanted(stage, only):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", help="one group: release, asan, tsan, fuzz, lint or postgres")
+    parser.add_argument("--only", help="one group: release, asan, tsan, fuzz, lint, postgres or nodes")
     only = parser.parse_args().only
     wanted = [s for s in stages(deep=only == "lint") if is_wanted(s, only)]
     begun = time.monotonic()

@@ -11,11 +11,12 @@ from receiver import Receiver
 
 
 def pytest_collection_modifyitems(config, items):
-    """Tests that are about the SQLite file itself are not part of a run on PostgreSQL."""
-    if stores.POSTGRES:
-        about_the_file = [item for item in items if item.get_closest_marker("sqlite")]
-        config.hook.pytest_deselected(items=about_the_file)
-        items[:] = [item for item in items if item not in about_the_file]
+    """Tests that are about the SQLite file itself are not part of a run on PostgreSQL, nor those about one process of one on several
+    nodes."""
+    left_out = {"sqlite": stores.POSTGRES, "one_node": stores.SEVERAL_NODES}
+    others = [item for item in items if any(applies and item.get_closest_marker(name) for name, applies in left_out.items())]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if item not in others]
 
 
 @pytest.fixture(scope="session")

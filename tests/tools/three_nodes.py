@@ -1,19 +1,26 @@
 #!/usr/bin/python3
 """Stands in for `pawl` in tests: `serve` on PostgreSQL becomes three nodes behind a plain round-robin of connections, so
-that any suite runs on a cluster. Every other command, and `serve` on another store, goes to pawl itself.
+that any suite runs on a cluster. Every other command goes to pawl itself, and so does `serve` on another store or with --node,
+which is a node of a cluster that a test makes for itself.
 
 PAWL_BIN=tests/tools/three_nodes.py PAWL_NODE_BIN=build/pawl python3 -m pytest …
 
 kill -9 of this process is kill -9 of all nodes; SIGTERM stops them in an orderly way. The other signals and the environment
 reach every node. What the nodes log is logged here."""
+import collections
 import ctypes
+import json
 import os
 import pathlib
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
+import time
+import urllib.error
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAWL = os.environ.get("PAWL_NODE_BIN", str(ROOT / "build/pawl"))
@@ -71,6 +78,26 @@ class Node:
         return self.address
 
 
+    def owners(self):
+        """Of each shard, as this node knows them; None: nobody serves it now."""
+        try:
+            with urllib.request.urlopen(f"{self.url}/readyz", context=ssl._create_unverified_context(), timeout=10) as answer:
+                return [shard["owner"] if shard["state"] == "serving" else None for shard in json.load(answer)["shards"]]
+        except (urllib.error.URLError, OSError, ValueError):
+            return [None]
+
+
+def wait_until_shared(nodes):
+    """Until every node has its share of the shards, and all know: from then on no shard moves. False: a node has ended."""
+    while all(node.process.poll() is None for node in nodes):
+        known = [node.owners() for node in nodes]
+        shares = collections.Counter(known[0])
+        if None not in known[0] and all(k == known[0] for k in known) and len(shares) == NODES and max(shares.values()) - min(shares.values()) <= 1:
+            return True
+        time.sleep(0.05)
+    return False
+
+
 def carry(source, target):
     """Bytes from one socket to the other until the end, which is passed on."""
     try:
@@ -114,7 +141,7 @@ def accept_all(listener, nodes):
 
 def main(words):
     store = option(words, "--store") or os.environ.get("PAWL_STORE", "")
-    if words[:1] != ["serve"] or not store.startswith(("postgres://", "postgresql://")):
+    if words[:1] != ["serve"] or option(words, "--node") or not store.startswith(("postgres://", "postgresql://")):
         os.execv(PAWL, [PAWL, *words])
     host, port = (option(words, "--listen") or os.environ.get("PAWL_LISTEN", "127.0.0.1:7295")).rsplit(":", 1)
     listener = socket.create_server((host.strip("[]"), int(port)), backlog=1024)
@@ -126,6 +153,8 @@ def main(words):
     for node in nodes:
         if node.wait_ready() is None:  # it has said why
             return node.process.wait()
+    if not wait_until_shared(nodes):
+        return 1
     threading.Thread(target=accept_all, args=(listener, nodes), daemon=True).start()
     scheme = nodes[0].url.split("://")[0]
     print(f"pawl listening on {scheme}://{host}:{listener.getsockname()[1]}", flush=True)

@@ -7,12 +7,13 @@ import scene
 import sse
 from inspect_store import run_id_text
 from pages import walk
+from prometheus import metrics
 
 LAST_MARK = "the-end"
 
 
 def metric(api, name):
-    return sum(float(value) for value in re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", api.get("/metrics").raw.decode(), re.MULTILINE))
+    return sum(float(value) for value in re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", metrics(api), re.MULTILINE))
 
 
 def under_way(api, world):

@@ -15,6 +15,7 @@ from inspect_store import rows
 from lasting_clients import LastingClients
 from nats import nats_server
 from pages import walk
+from prometheus import metrics
 
 KILLS = 4
 DELETED = 50
@@ -384,9 +385,9 @@ def test_signals_and_calls_are_counted_by_what_became_of_them():
         again = wait_until(lambda: claim(api, tenant, queues=["q"]), "the lease has ended")[0]
         assert complete(api, tenant, job, output=answer_of(job)).status == 409
         assert complete(api, tenant, again, output=answer_of(again)).status == 200
-        metrics = api.get("/metrics").raw.decode().splitlines()
+        page = metrics(api).splitlines()
         for line in ('pawl_entity_signals_total{outcome="accepted"} 2', 'pawl_entity_signals_total{outcome="duplicate"} 1',
                      'pawl_entity_signals_total{outcome="refused"} 1', 'pawl_entity_calls_total{outcome="applied"} 1',
                      'pawl_entity_calls_total{outcome="expired"} 1', 'pawl_entity_calls_total{outcome="stale"} 1',
                      'pawl_entity_calls_total{outcome="failed"} 0'):
-            assert line in metrics
+            assert line in page

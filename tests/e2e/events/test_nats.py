@@ -15,6 +15,7 @@ from checks import assert_problem
 from harness import wait_until
 from lasting_clients import LastingClients
 from nats import Link, nats_server
+from prometheus import metrics
 from publishing import AT_ONCE, bus_of, publishing_server, waiting
 
 KILLS = int(os.environ.get("PAWL_NATS_KILLS", "6"))
@@ -23,7 +24,7 @@ WAITING = int(os.environ.get("PAWL_NATS_WAITING", "2000"))  # events that wait b
 
 
 def metric(api, name):
-    return float(re.search(rf"^{name} (\S+)$", api.get("/metrics").raw.decode(), re.MULTILINE).group(1))
+    return float(re.search(rf"^{name} (\S+)$", metrics(api), re.MULTILINE).group(1))
 
 
 def timeline(api, tenant, run_id):

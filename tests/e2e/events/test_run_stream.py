@@ -10,6 +10,7 @@ import sse
 from actions import begin, claim, complete, control, events, show, task
 from checks import assert_problem
 from harness import wait_until
+from prometheus import metrics
 
 NO_RUN = "0190b3c4-0000-7000-8000-000000000000"
 WAIT = {"name": "wait", "type": "wait_signal", "signal": "go"}
@@ -203,7 +204,7 @@ def test_a_reader_that_stops_reading_is_cut_off_and_can_go_on():
             finish(api, "t", run)
         received = as_page(api, "t", run)
         assert received[-1][1] == "run.succeeded", "the run does not wait for it"
-        wait_until(lambda: b"\npawl_event_listeners 0\n" in api.get("/metrics").raw, "it is cut off", seconds=harness.PATIENCE_S + 40)
+        wait_until(lambda: "\npawl_event_listeners 0\n" in metrics(api), "it is cut off", seconds=harness.PATIENCE_S + 40)
         try:
             stopped.rest()
         except (AssertionError, OSError, http.client.HTTPException, ValueError):

@@ -20,6 +20,7 @@ from checks import assert_problem
 from harness import wait_until
 from inspect_store import write
 from pages import walk
+from prometheus import metrics
 
 ROOT = harness.ROOT_KEY
 PATH = "/api/v1/events"
@@ -32,7 +33,7 @@ def listen(server, tenant, last=None, query="", **kw):
 
 
 def listeners(api):
-    return int(re.search(rb"^pawl_event_listeners (\d+)$", api.get("/metrics").raw, re.M).group(1))
+    return int(re.search(r"^pawl_event_listeners (\d+)$", metrics(api), re.M).group(1))
 
 
 def timelines(api, tenant):

@@ -9,10 +9,11 @@ import pytest
 
 import foreign
 import harness
-from cli import pawl
 from checks import assert_problem
+from cli import pawl
 from inspect_store import rows
 from pages import walk
+from prometheus import metrics
 
 ROOT_KEY = harness.ROOT_KEY
 
@@ -441,7 +442,7 @@ def test_metrics_tell_of_deliveries(receiver):
         harness.wait_until(lambda: show(api, tenant, bad)["failing_since"], "one fails")
         wanted = ['pawl_webhook_attempts_total{outcome="delivered"} 1', 'pawl_webhook_attempts_total{outcome="retried"} 1', 'pawl_webhook_attempts_total{outcome="gone"} 1',
                   "pawl_webhook_deliveries_waiting 1", 'pawl_webhooks{state="enabled"} 1', 'pawl_webhooks{state="failing"} 1', 'pawl_webhooks{state="disabled"} 1']
-        harness.wait_until(lambda: set(wanted) <= set(api.get("/metrics").raw.decode().splitlines()), "the metrics say so")
+        harness.wait_until(lambda: set(wanted) <= set(metrics(api).splitlines()), "the metrics say so")
 
 
 # --- the command line ---

@@ -3,12 +3,13 @@ import re
 
 import harness
 from checks import assert_problem
+from prometheus import metrics
 
 RUNS = "/api/v1/runs"
 
 
 def metric(client, reason):
-    text = client.get("/metrics").raw.decode()
+    text = metrics(client)
     return int(re.search(rf'^pawl_auth_failures_total{{reason="{reason}"}} (\d+)', text, re.M)[1])
 
 

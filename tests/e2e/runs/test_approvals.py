@@ -15,6 +15,7 @@ from harness import together, wait_until
 from inspect_store import assert_healthy, doctor_on_file, record, rows
 from lasting_clients import LastingClients
 from pages import walk
+from prometheus import metrics
 
 SANITIZED = os.environ.get("PAWL_SANITIZED") == "1"
 DONE = {"approve": "approved", "reject": "rejected"}
@@ -283,7 +284,7 @@ def test_every_decision_is_in_the_audit_trail(api, tenant, dev_server):
 
 
 def metric(api, name, **labels):
-    for line in api.get("/metrics").raw.decode().splitlines():
+    for line in metrics(api).splitlines():
         if line.startswith(name + "{") and all(f'{k}="{v}"' in line for k, v in labels.items()):
             return float(line.rsplit(" ", 1)[1])
     return 0.0
@@ -307,7 +308,7 @@ def test_replays_and_conflicts_are_counted_by_endpoint_and_code(api, tenant):
 
 def test_a_decision_repeated_under_a_key_is_a_replay_and_one_that_is_not_allowed_no_conflict(api, tenant):
     def counts():
-        text = api.get("/metrics").raw.decode()
+        text = metrics(api)
         return {name: sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith(f"pawl_approval_{name}_total{{"))
                 for name in ("replays", "conflicts")}
 

@@ -8,6 +8,7 @@ import harness
 from cli import pawl
 from harness import wait_until
 from inspect_store import FOLD_COUNTERS, assert_healthy, doctor_on_file, rows, write
+from prometheus import metrics
 
 REPAIR = "/api/v1/doctor/repair"
 LIMITED = {"concurrency": [{"limit": 3}, {"key": "input.customer", "limit": 1}]}
@@ -49,7 +50,7 @@ def start_again(server):
 
 def differences(api):
     """{check: value} of the gauge."""
-    text = api.get("/metrics").raw.decode()
+    text = metrics(api)
     return {m[1]: float(m[2]) for m in re.finditer(r'^pawl_doctor_differences\{check="(\w+)"\} (\S+)$', text, re.M)}
 
 
@@ -64,7 +65,7 @@ def test_a_leaked_slot_is_in_the_log_and_the_metrics_right_after_the_start(serve
     break_file(server, "UPDATE tenants SET active_runs = active_runs + 1 WHERE id = 'acme'")
     api = start_again(server)
     assert differences(api) == {"slots": 1, "queue": 0}  # by itself it looks at no more than this
-    assert 'pawl_doctor_differences{check="slots"} 1\n' in api.get("/metrics").raw.decode()
+    assert 'pawl_doctor_differences{check="slots"} 1\n' in metrics(api)
     assert "counters differ from the runs: see pawl doctor check=slots differences=1" in server.log()
     assert api.get("/api/v1/doctor").json["ok"] is False
     assert differences(api) == {"file": 0, "objects": 0, "slots": 1, "queue": 0, "runs": 0, "jobs": 0, "approvals": 0, "entities": 0, "webhooks": 0, "idempotency": 0, "indexes": 0, "audit": 0}

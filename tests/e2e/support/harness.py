@@ -12,6 +12,7 @@ import time
 import uuid
 
 import endpoint
+import placement
 from stores import Stores
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -104,8 +105,11 @@ class Client:
         assert r.status == 200, r
         return r.json
 
-    def tenant(self, **settings):
+    def tenant(self, beside=None, **settings):
+        """`beside`: in the shard of that tenant. Tenants of one shard take turns by their weights."""
         name = "t-" + uuid.uuid4().hex[:12]
+        while beside and placement.shard_of(name) != placement.shard_of(beside):
+            name = "t-" + uuid.uuid4().hex[:12]
         r = self.put(f"/api/v1/tenants/{name}", settings, tenant=name)
         assert r.status == 200, r
         return name

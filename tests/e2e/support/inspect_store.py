@@ -13,6 +13,7 @@ import psycopg2
 import psycopg2.extensions
 
 import harness
+from stores import SEVERAL_NODES
 
 
 class SqliteStore:
@@ -33,7 +34,8 @@ class SqliteStore:
     def change(self, sql, *args):
         return self.connection.execute(sql, args).rowcount
 
-    def script(self, sql):
+    def script(self, sql, tenant=None):
+        """All tenants are in the one file."""
         self.connection.executescript(sql)
 
     def columns(self):
@@ -49,13 +51,17 @@ class SqliteStore:
 
 
 class PostgresStore:
-    """The tables of a shard; a store of the tests has one, unless they are about several."""
+    """The tables of one shard, or of all: then a query sees the rows of all as if they were in one table (every_shard.py), and a change
+    is made in each, because a row is in one of them only."""
 
-    def __init__(self, url, shard=0):
+    def __init__(self, url, shard=None):
         whole = psycopg2.extensions.new_type((1700,), "WHOLE", lambda value, _: value if value is None else int(value))  # sum() of integers
-        self.connection = psycopg2.connect(url, options=f"-c search_path=pawl_{shard},pawl,public -c lock_timeout=30s")
+        self.connection = psycopg2.connect(url, options="-c lock_timeout=30s")
         self.connection.autocommit = True
         psycopg2.extensions.register_type(whole, self.connection)
+        self.shards = [f"pawl_{n}" for n, in ([(shard,)] if shard is not None else self.rows("SELECT shard FROM pawl.shards ORDER BY shard"))]
+        self.read_in = self.shards[0] if len(self.shards) == 1 else "every_shard,pawl_0"  # functions of the tables are in each shard
+        self.look_in(self.read_in)
 
     def close(self):
         self.connection.close()
@@ -63,6 +69,18 @@ class PostgresStore:
     def begin(self):
         self.connection.autocommit = False
         self.connection.set_session(isolation_level="REPEATABLE READ")
+
+    def look_in(self, schemas):
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"SET search_path = {schemas},pawl,public")
+
+    @contextlib.contextmanager
+    def each_shard(self, which=None):
+        """What is done here is about the tables of one shard after the other."""
+        try:
+            yield map(self.look_in, which or self.shards)
+        finally:
+            self.look_in(self.read_in)
 
     def execute(self, cursor, sql, args):
         sql = re.sub(r"\bx'([0-9a-fA-F]*)'", r"'\\x\1'::bytea", sql.replace("%", "%%").replace("?", "%s"))
@@ -73,13 +91,24 @@ class PostgresStore:
             self.execute(cursor, sql, args)
             return [tuple(bytes(v) if isinstance(v, memoryview) else v for v in row) for row in cursor.fetchall()]
 
-    def change(self, sql, *args):
+    def change_here(self, sql, *args):
         with self.connection.cursor() as cursor:
             self.execute(cursor, sql, args)
             return cursor.rowcount
 
-    def script(self, sql):
-        self.change(sql)
+    def change(self, sql, *args):
+        with self.each_shard() as shards:
+            return sum(self.change_here(sql, *args) for _ in shards)
+
+    def script(self, sql, tenant=None):
+        with self.each_shard(self.shards_with(tenant)) as shards:
+            for _ in shards:
+                self.change_here(sql)
+
+    def shards_with(self, tenant):
+        """Of any tenant: all."""
+        with self.each_shard() as shards:
+            return [name for name, _ in zip(self.shards, shards) if tenant is None or self.rows("SELECT 1 FROM tenants WHERE id = ?", tenant)]
 
     def columns(self):
         types = {"bigint": "INTEGER", "text": "TEXT", "bytea": "BLOB"}
@@ -88,19 +117,24 @@ class PostgresStore:
         return {table: [(column, types[kind]) for t, column, kind in found if t == table] for table in dict.fromkeys(t for t, _, _ in found)}
 
     def damage(self, table, column, value):
+        with self.each_shard() as shards:
+            return sum(self.damage_here(table, column, value) for _ in shards)
+
+    def damage_here(self, table, column, value):
         for name, in self.rows("SELECT conname FROM pg_constraint WHERE contype = 'c' AND conrelid = ?::regclass", table):
-            self.script(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
+            self.change_here(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
         return sum(self.damage_row(table, column, value, place) for place, in self.rows(f"SELECT ctid FROM {table}"))
 
     def damage_row(self, table, column, value, place):
         try:
-            return self.change(f"UPDATE {table} SET {column} = ? WHERE ctid = ?", value, place)
+            return self.change_here(f"UPDATE {table} SET {column} = ? WHERE ctid = ?", value, place)
         except (psycopg2.errors.UniqueViolation, psycopg2.errors.NumericValueOutOfRange):  # of a sum in an index
             return 0
 
     def find_damage(self):
-        self.script("CREATE EXTENSION IF NOT EXISTS amcheck WITH SCHEMA public")
-        self.rows("SELECT bt_index_check(indexrelid, true) FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE c.relnamespace = 'pawl_0'::regnamespace")
+        self.change_here("CREATE EXTENSION IF NOT EXISTS amcheck WITH SCHEMA public")
+        for schema in self.shards:
+            self.rows("SELECT bt_index_check(indexrelid, true) FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE c.relnamespace = ?::regnamespace", schema)
         return []  # it fails at the first that it finds
 
 
@@ -127,10 +161,10 @@ def change(db, sql, *args):
         return store.change(sql, *args)
 
 
-def write(db, sql):
-    """Statements past the server, if one runs."""
+def write(db, sql, tenant=None):
+    """Statements past the server, if one runs. If they are about one tenant: where that one is."""
     with opened(db) as store:
-        store.script(sql)
+        store.script(sql, tenant)
 
 
 def contents(db):
@@ -205,8 +239,14 @@ def assert_healthy(api):
 
 
 def doctor_on_file(db):
-    """The same from the command line, on the store of a server that does not run."""
+    """The same from the command line, on the store of a server that does not run. The leases of nodes that were killed must be over."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("PAWL_")}
-    done = subprocess.run([harness.PAWL, "doctor", "--json", "--store", harness.stores.url(db)], capture_output=True, text=True, env=env)
+    command = [harness.PAWL, "doctor", "--json", "--store", harness.stores.url(db)]
+
+    def ask():
+        done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+        return None if SEVERAL_NODES and "in use by another pawl" in done.stderr else done
+
+    done = harness.wait_until(ask, "no lease is left")
     assert done.returncode == 0, done
     assert json.loads(done.stdout)["ok"], done.stdout

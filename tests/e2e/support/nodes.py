@@ -1,9 +1,11 @@
 """Several servers that share one PostgreSQL store, each with its share of the shards."""
 import contextlib
 import subprocess
+import urllib.parse
 import uuid
 
-from harness import PAWL, Server, wait_until
+import stores
+from harness import PAWL, Client, Server, wait_until
 
 
 def bearer(key):
@@ -32,6 +34,14 @@ def nodes(postgres, tmp_path, count=2, **options):
             servers.append(s)
         wait_until(lambda: all(is_settled(s, count) for s in servers), "every node has its share, and all know", 90)
         yield servers
+
+
+def each_node(client):
+    """Clients of every node behind the address of this one."""
+    if not stores.SEVERAL_NODES:
+        return [client]
+    found = client.get("/api/v1/cluster").json["nodes"]
+    return [Client(urllib.parse.urlsplit(node["url"]).port, client.headers, client.timeout) for node in found]
 
 
 def owners(server):

@@ -3,6 +3,7 @@ import collections
 import hashlib
 import json
 
+import every_shard
 import inspect_store
 
 ACTIVE = ("pending", "running", "waiting", "paused")
@@ -44,7 +45,7 @@ class Snapshot:
         self.scopes = {num: row for num, *row in rows("SELECT num, tenant, workflow_id, path, key, active_runs, queued_runs FROM scopes")}
         self.slots = rows("SELECT scope, run FROM slots")
         self.holding = rows("SELECT tenant, run FROM holding")
-        self.indexed = rows("SELECT through FROM indexed WHERE name = 'runs'")[0][0]
+        self.indexed = {every_shard.shard_of(through): through for through, in rows("SELECT through FROM indexed WHERE name = 'runs'")}
         self.lines = {num: row for num, *row in rows("SELECT num, tenant, scopes, waits_for, urgency, run FROM lines")}
         self.line_scopes = rows("SELECT scope, line FROM line_scopes")
         self.queue = rows("SELECT line, urgency, run, tenant FROM queue")
@@ -107,7 +108,7 @@ class Snapshot:
             "tenants": {num: (active[num], queued[num]) for num in self.tenants},
             "scopes": {num: (scope_active[num], scope_queued[num]) for num in scope_active | scope_queued},
             "slots": sorted((num, run.num) for run in self.active for num in self.scope_nums(run)),
-            "holding": sorted((run.tenant, run.num) for run in self.active if run.num <= self.indexed),
+            "holding": sorted((run.tenant, run.num) for run in self.active if run.num <= self.indexed.get(every_shard.shard_of(run.num), 0)),
             "lines": {line: min(stand) for line, stand in lines.items()},
             "line_scopes": sorted((int(num), line_of.get((tenant, scopes))) for tenant, scopes in lines for num in scopes.split(",") if num),
             "queue": sorted((line_of.get((run.tenant, run.scopes)), run.urgency, run.num, run.tenant) for run in self.queued),

@@ -1,5 +1,6 @@
 """Where the servers of the tests have their data: each in a SQLite file or, when PAWL_TEST_POSTGRES names a PostgreSQL server
-(tests/tools/with_postgres.py), each in a database of its own there. A test names its store by the file in both cases."""
+(tests/tools/with_postgres.py), each in a database of its own there. A test names its store by the file in both cases. When PAWL_BIN is
+tests/tools/three_nodes.py every server is three nodes that share the database, and the database has several shards."""
 import hashlib
 import os
 import pathlib
@@ -9,7 +10,11 @@ import subprocess
 
 import psycopg2
 
+import every_shard
+
 POSTGRES = os.environ.get("PAWL_TEST_POSTGRES")
+SEVERAL_NODES = POSTGRES is not None and os.environ.get("PAWL_BIN", "").endswith("three_nodes.py")
+SHARDS = 6 if SEVERAL_NODES else 1
 
 
 class Databases:
@@ -48,12 +53,15 @@ class Databases:
         return database
 
     def make_template(self):
-        """With one shard, so that a test finds all rows in one place."""
+        """As `pawl serve` makes it, but for the number of shards."""
         self.rows(f"CREATE DATABASE {self.template}")
         env = {k: v for k, v in os.environ.items() if not k.startswith("PAWL_")}
-        for command in (["cluster", "init", "--shards", "1"], ["tenant", "list"]):  # the second one opens the shard
+        for command in (["cluster", "init", "--shards", str(SHARDS)], ["tenant", "list"]):  # the second one opens the shards
             subprocess.run([self.pawl, *command, "--store", self.url_of(self.template)], check=True, capture_output=True, env=env)
-        self.rows("DELETE FROM pawl_0.secrets", database=self.template)  # every store makes its own
+        for shard in range(SHARDS):
+            self.rows(f"DELETE FROM pawl_{shard}.secrets", database=self.template)  # every store makes its own
+        if SHARDS > 1:
+            self.rows(every_shard.MAKE, database=self.template)
 
     def drop_left(self):
         """Those of folders that are gone."""
@@ -65,7 +73,7 @@ class Databases:
         connection.autocommit = True  # databases are not made in transactions
         try:
             with connection.cursor() as cursor:
-                cursor.execute(sql, args)
+                cursor.execute(sql, args or None)
                 return cursor.fetchall() if cursor.description else []
         finally:
             connection.close()
