@@ -297,7 +297,10 @@ static void over(struct forward *forward, enum forward_end end)
 static bool passes(struct forward *forward, struct http_reply *reply)
 {
     struct visit *v = forward->owner;
-    return errand_is_answer(&v->errand, forward->req, reply, &forward->piece);
+    bool is_answer = errand_is_answer(&v->errand, forward->req, reply, &forward->piece);
+    if (is_answer && v->errand.join == JOIN_CLAIM)
+        v->front->turn = v->claim.shard + 1;
+    return is_answer;
 }
 
 /* A session begins and ends where the secret of sessions is kept, with what the browser sent. */
@@ -364,7 +367,7 @@ void visit_all(struct front *f, struct call *c)
     int64_t now = env_mono_ms(f->config.env);
     if (v == NULL)
         return;
-    if (!errand_begin(&v->errand, c, &f->config.cluster, f->turn++, now)) {
+    if (!errand_begin(&v->errand, c, &f->config.cluster, f->turn, now)) {
         errand_end(&v->errand);
         (void)call_no_memory(c);
         call_send_problem(c);

@@ -29,16 +29,18 @@ enum route_join errand_join_of(const struct call *c, const struct front_cluster 
     return two ? r->join : JOIN_NONE;
 }
 
-/* What workers ask for is near, if this node has it. Everything else comes in the order of the
- * shards' numbers. */
+/* A job that is looked for is near, if this node has it. Claims go round all shards, so that no
+ * node's backlog keeps the others waiting. Everything else comes in the order of the shards'
+ * numbers. */
 static void put_all(struct errand *e, size_t turn)
 {
     const struct front_cluster *cluster = e->cluster;
-    bool by_number = e->join != JOIN_CLAIM && e->join != JOIN_FIND && e->join != JOIN_BATCH;
+    bool near_first = e->join == JOIN_FIND || e->join == JOIN_BATCH;
+    size_t begin = near_first || e->join == JOIN_CLAIM ? turn : 0;
     for (int here = 1; here >= 0; here--) {
         for (size_t i = 0; i < cluster->shard_count; i++) {
-            size_t shard = by_number ? i : (turn + i) % cluster->shard_count;
-            bool is_here = by_number || cluster->owner_of(cluster->ctx, shard).api != NULL;
+            size_t shard = (begin + i) % cluster->shard_count;
+            bool is_here = !near_first || cluster->owner_of(cluster->ctx, shard).api != NULL;
             if (is_here == (here == 1))
                 e->order[e->count++] = (uint16_t)shard;
         }

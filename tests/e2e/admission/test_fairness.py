@@ -1,4 +1,5 @@
-"""Shared workers and freed slots: tenants take turns by their weight, and nobody's backlog makes another wait."""
+"""Shared workers and freed slots: tenants take turns by their weight, and nobody's backlog makes another wait. The turns of tenants in
+different shards are those of the shards (cluster/test_all_tenants.py)."""
 import uuid
 
 import pytest
@@ -19,9 +20,9 @@ def queue():
     return "q-" + uuid.uuid4().hex[:12]
 
 
-def with_jobs(api, queue, jobs, weight=None, wid="hold"):
+def with_jobs(api, queue, jobs, weight=None, wid="hold", beside=None):
     """A tenant with so many jobs in the queue."""
-    tenant = api.tenant(**({} if weight is None else {"weight": weight}))
+    tenant = api.tenant(beside, **({} if weight is None else {"weight": weight}))
     add_jobs(api, tenant, queue, jobs, wid)
     return tenant
 
@@ -54,7 +55,8 @@ def assert_shares(order, weights):
 
 @pytest.mark.parametrize("most", [1, 3, 7, 100])
 def test_shares_are_exactly_the_weights(api, queue, most):
-    one, three = with_jobs(api, queue, 30, weight=1), with_jobs(api, queue, 90, weight=3)
+    one = with_jobs(api, queue, 30, weight=1)
+    three = with_jobs(api, queue, 90, weight=3, beside=one)
     order = []
     while claimed := claim(api, queue, most):
         order += claimed
@@ -63,12 +65,14 @@ def test_shares_are_exactly_the_weights(api, queue, most):
 
 
 def test_without_weights_tenants_alternate(api, queue):
-    tenants = [with_jobs(api, queue, 10) for _ in range(3)]
+    one = with_jobs(api, queue, 10)
+    tenants = [one, *(with_jobs(api, queue, 10, beside=one) for _ in range(2))]
     assert_shares([claim(api, queue)[0] for _ in range(30)], {t: 1 for t in tenants})
 
 
 def test_a_new_weight_counts_from_the_next_round(api, queue):
-    one, other = with_jobs(api, queue, 60), with_jobs(api, queue, 60)
+    one = with_jobs(api, queue, 60)
+    other = with_jobs(api, queue, 60, beside=one)
     assert_shares([claim(api, queue)[0] for _ in range(10)], {one: 1, other: 1})
     assert api.put(f"/api/v1/tenants/{other}", {"weight": 4}, tenant=other).json["weight"] == 4
     order = [claim(api, queue)[0] for _ in range(50)]
@@ -81,7 +85,8 @@ def test_a_tenant_alone_is_handed_everything(api, queue):
 
 
 def test_a_share_that_is_not_used_goes_to_the_others(api, queue):
-    few, many = with_jobs(api, queue, 3, weight=5), with_jobs(api, queue, 20)
+    few = with_jobs(api, queue, 3, weight=5)
+    many = with_jobs(api, queue, 20, beside=few)
     order = claim(api, queue, 100)
     assert len(order) == 23 and order.count(few) == 3
     assert sorted(order[:5]) == sorted([few] * 3 + [many] * 2) or sorted(order[:4]) == sorted([few] * 3 + [many])
@@ -97,7 +102,7 @@ def test_a_single_job_does_not_wait_for_anothers_backlog(weight):
         big = with_jobs(api, "q", 3000, weight=weight)
         for _ in range(10):
             assert claim(api, "q") == [big]
-        small = with_jobs(api, "q", 1)
+        small = with_jobs(api, "q", 1, beside=big)
         order = [claim(api, "q")[0] for _ in range(weight + 1)]
         assert order.count(small) == 1, order
         assert claim(api, "q", 100) == [big] * 100
@@ -121,7 +126,8 @@ def test_a_single_run_is_done_within_one_round_of_a_worker(api, queue):
 def test_each_queue_has_turns_of_its_own(api):
     """More queues than anybody would keep in a small table; the worker looks at one after the other."""
     queues = [f"q-{uuid.uuid4().hex[:12]}" for _ in range(100)]
-    one, three = api.tenant(weight=1), api.tenant(weight=3)
+    one = api.tenant(weight=1)
+    three = api.tenant(one, weight=3)
     for tenant, runs in ((one, 3), (three, 9)):
         steps = [{"name": f"s{i}", "type": "task", "handler": "noop", "queue": q, "needs": []} for i, q in enumerate(queues)]
         api.workflow(tenant, "wide", steps=steps)
@@ -137,7 +143,8 @@ def test_each_queue_has_turns_of_its_own(api):
 
 
 def test_several_workers_at_once_share_the_turns(api, queue):
-    one, three = with_jobs(api, queue, 50, weight=1), with_jobs(api, queue, 150, weight=3)
+    one = with_jobs(api, queue, 50, weight=1)
+    three = with_jobs(api, queue, 150, weight=3, beside=one)
     taken = together(8, lambda i: [t for _ in range(10) for t in claim(api, queue, worker=f"w{i}")])
     everything = [t for mine in taken for t in mine]
     assert len(everything) == 80 and everything.count(one) == 20 and everything.count(three) == 60
@@ -174,7 +181,8 @@ def test_two_tenants_whose_limits_are_raised_at_once_both_go_on(dev_server, api)
 def test_turns_start_anew_after_a_kill_and_still_share():
     with harness.server() as s:
         api = s.client()
-        one, three = with_jobs(api, "q", 20, weight=1), with_jobs(api, "q", 60, weight=3)
+        one = with_jobs(api, "q", 20, weight=1)
+        three = with_jobs(api, "q", 60, weight=3, beside=one)
         assert_shares([claim(api, "q")[0] for _ in range(9)], {one: 1, three: 3})
         s.kill()
         s.start()

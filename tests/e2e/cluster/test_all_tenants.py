@@ -167,6 +167,20 @@ def test_the_doctor_checks_and_repairs_every_shard(postgres, tmp_path):
         assert [json.loads(line)["hash"] for line in lines] == [e["hash"] for e in sorted(repairs, key=lambda e: e["shard"])]
 
 
+def test_shards_take_turns_to_give_jobs_to_a_worker_for_all_tenants(postgres, tmp_path):
+    """Whatever node it talks to, and however much work that node has itself."""
+    with nodes(postgres, tmp_path) as servers:
+        api = servers[0].client()
+        tenants = tenants_of_both(servers)
+        for tenant in tenants:
+            api.workflow(tenant)
+            for _ in range(20):
+                assert api.start(tenant).status == 200
+        claim = {"worker_id": "w", "queues": ["default"], "lease_ms": 600_000}
+        claimed = [api.post("/api/v1/jobs/claim", claim, tenant="*").json["jobs"][0]["tenant"] for _ in range(5 * len(tenants))]
+        assert set(claimed) == set(tenants)
+
+
 def test_the_outbox_of_all_tenants_is_one_list(postgres, tmp_path):
     with nodes(postgres, tmp_path) as servers:
         clients = [s.client() for s in servers]
