@@ -166,6 +166,7 @@ enum {
     READS_WAITING_MAX = 1024,
     DOCTOR_MS_MAX = 10 * 60 * 1000,       /* it reads every row */
     READ_MS_MAX = 5 * 1000,               /* a query that takes longer is stopped: it pins the WAL */
+    LOOP_READ_MS_MAX = 2 * 1000,          /* the loop's own reads are single rows: a server that is slower does not answer, and everybody waits */
 
     /* --- subscriptions --- */
     STREAM_EVENTS_MAX = 100,              /* read at once for one subscriber, or for all that are caught up */
@@ -355,6 +356,7 @@ enum {
     NODE_URL_LEN_MAX = 256,
     NODE_LEASE_MS = 5 * 1000,             /* by the database's clock: after it others take the shards of a node that is gone */
     NODE_RENEW_MS = 1500,                 /* between renewals: three may fail */
+    NODE_ANSWER_MS = 2 * 1000,            /* the database answers the node by then, or it connects again and still has its lease */
     NODE_LOCK_MS = 300,                   /* longest wait for the row of a shard, whose owner is in the middle of a commit */
 
     /* --- keys and caches --- */

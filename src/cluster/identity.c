@@ -135,8 +135,10 @@ static enum err open_reader(struct identity *i, struct problem *p)
         return ERR_OK;
     if (i->db == NULL && env_mono_ms(i->config.env) < i->reopen_at_ms)
         return problem_set(p, ERR_STORE_BUSY, "Cannot check API keys: the database is away");
-    struct db_config config = {
-        .url = str_of(i->source.store), .access = DB_READER, .env = i->config.env};
+    struct db_config config = {.url = str_of(i->source.store),
+                               .access = DB_READER,
+                               .env = i->config.env,
+                               .patience_ms = LOOP_READ_MS_MAX};
     enum err e = i->db == NULL ? db_open(&config, p, &i->db) : ERR_OK;
     if (e != ERR_OK) {
         LOG(LOG_WARN, "cannot read API keys", LOG_Z("error", p->detail));

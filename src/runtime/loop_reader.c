@@ -54,7 +54,10 @@ enum err loop_reader_open(const struct loop_reader_config *config, struct proble
     r->config = *config;
     for (size_t i = 0; i < ANSWER_SETS * ANSWER_WAYS; i++)
         buf_init(&r->answers[i / ANSWER_WAYS].answers[i % ANSWER_WAYS].body, ANSWER_KEPT_MAX);
-    struct db_config store = {.url = config->store_url, .access = DB_READER, .env = config->env};
+    struct db_config store = {.url = config->store_url,
+                              .access = DB_READER,
+                              .env = config->env,
+                              .patience_ms = LOOP_READ_MS_MAX};
     enum err e = db_open(&store, p, &r->db);
     if (e == ERR_OK && read_tx_init(&r->tx, r->db) != ERR_OK)
         e = problem_set(p, ERR_NO_MEMORY, "Out of memory");

@@ -63,6 +63,10 @@ struct db_config {
      * NULL: db_commit() does both. Engines may ignore it and do both. Outlives the connection. */
     struct db_marks *marks;
     enum db_copy copy; /* a writer's */
+    /* How long a call may wait for a server that does not answer: then it fails with
+     * ERR_STORE_BUSY. For threads that others wait for. 0: as long as the server may be at work.
+     * Engines without a server ignore it. */
+    int64_t patience_ms;
     /* A writer's, of an engine across a network; NULL: nothing is counted. Connections that took
      * the place of a lost one, and commits whose answer was lost, by what became of them:
      * `committed`, `aborted` or `unknown`. */

@@ -83,6 +83,11 @@ void cluster_store_close(struct cluster_store *c)
     free(c);
 }
 
+bool cluster_store_is_connected(const struct cluster_store *c)
+{
+    return !postgres_is_lost(&c->db);
+}
+
 enum err cluster_store_init(struct cluster_store *c, size_t shards, struct problem *p,
                             bool *ret_new)
 {
@@ -231,6 +236,7 @@ enum err cluster_store_join(struct cluster_store *c, const char *name, const cha
 {
     char lease[NUMBER_LEN];
     char channel[POSTGRES_NAME_MAX];
+    c->db.patience_ms = NODE_ANSWER_MS; /* from now on it has a lease to lose */
     new_session(c);
     (void)snprintf(c->name, sizeof(c->name), "%s", name);
     (void)snprintf(lease, sizeof(lease), "%d", NODE_LEASE_MS);
@@ -392,12 +398,12 @@ enum err cluster_store_release(struct cluster_store *c, size_t shard, struct pro
 /* Any number of rows; NULL with the problem set. */
 static PGresult *rows_of(struct cluster_store *c, const char *sql, struct problem *p)
 {
-    PGresult *result = PQexecParams(c->db.conn, sql, 0, NULL, NULL, NULL, NULL, 0);
+    PGresult *result = postgres_exec_text(&c->db, sql, 0, NULL);
     if (PQresultStatus(result) == PGRES_TUPLES_OK)
         return result;
     enum err e = postgres_err_of(&c->db, result);
     (void)problem_set(p, e == ERR_INTERNAL ? ERR_STORE_FAILED : e, "PostgreSQL: %s",
-                      PQerrorMessage(c->db.conn));
+                      c->db.conn != NULL ? PQerrorMessage(c->db.conn) : "it does not answer");
     PQclear(result);
     return NULL;
 }

@@ -64,6 +64,8 @@ static inline bool cluster_node_lives(const struct cluster_node *n)
 MUST_CHECK enum err cluster_store_open(const char *store, const struct env *env, struct problem *p,
                                        struct cluster_store **ret);
 void cluster_store_close(struct cluster_store *c);
+/* False: the next call connects again first, which takes seconds if the database is away. */
+bool cluster_store_is_connected(const struct cluster_store *c);
 
 /* Makes or migrates the directory; a new one gets this many shards. */
 MUST_CHECK enum err cluster_store_init(struct cluster_store *c, size_t shards, struct problem *p,

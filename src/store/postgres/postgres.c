@@ -250,6 +250,7 @@ static enum err open_db(const struct db_config *config, struct str address, stru
     db->access = config->access;
     db->env = config->env;
     db->copy = config->copy;
+    db->patience_ms = config->patience_ms;
     db->reconnects = config->reconnects;
     db->in_doubt = config->in_doubt;
     postgres_batch_init(&db->batch);

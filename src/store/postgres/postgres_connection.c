@@ -66,7 +66,7 @@ static enum err problem_of(struct postgres_db *db, const PGresult *result, struc
 {
     if (postgres_is_lost(db))
         return problem_set(p, ERR_STORE_BUSY, "The connection to PostgreSQL is lost: %s",
-                           PQerrorMessage(db->conn));
+                           db->conn != NULL ? PQerrorMessage(db->conn) : "it does not answer");
     enum err e = postgres_err_of(db, result);
     return problem_set(p, e == ERR_INTERNAL ? ERR_STORE_FAILED : e, "PostgreSQL: %s",
                        PQresultErrorMessage(result));
@@ -75,7 +75,7 @@ static enum err problem_of(struct postgres_db *db, const PGresult *result, struc
 PGresult *postgres_ask(struct postgres_db *db, const char *sql, size_t count,
                        const char *const *values, struct problem *p)
 {
-    PGresult *result = PQexecParams(db->conn, sql, (int)count, NULL, values, NULL, NULL, 0);
+    PGresult *result = postgres_exec_text(db, sql, count, values);
     if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1)
         return result;
     (void)problem_of(db, result, p);
@@ -85,7 +85,7 @@ PGresult *postgres_ask(struct postgres_db *db, const char *sql, size_t count,
 
 enum err postgres_run(struct postgres_db *db, const char *sql, struct problem *p)
 {
-    PGresult *result = PQexec(db->conn, sql);
+    PGresult *result = postgres_last_result(db, PQsendQuery(db->conn, sql) == 1);
     bool done =
         PQresultStatus(result) == PGRES_COMMAND_OK || PQresultStatus(result) == PGRES_TUPLES_OK;
     enum err e = done ? ERR_OK : problem_of(db, result, p);

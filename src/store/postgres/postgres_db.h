@@ -65,6 +65,7 @@ struct postgres_db {
     int64_t commit_num;    /* of the last transaction that began; no number is used twice */
     int64_t committed_num; /* of the last one that was committed; 0: none was */
     int64_t retry_at;      /* after a failure to connect, by the monotonic clock */
+    int64_t patience_ms;   /* how long it waits for an answer; 0: see postgres_wait.c */
 
     struct hash_map statements;
     int64_t names_given;
@@ -117,6 +118,19 @@ int64_t postgres_number(const PGresult *result, int column);
 /* Connects to the host of the URL that takes writes. The caller looks at its status and finishes
  * it. */
 PGconn *postgres_dial(const struct postgres_db *db);
+/* Does the URL name several, all of which are dialled? */
+bool postgres_has_hosts(const struct postgres_db *db);
+
+/* --- postgres_wait.c --- */
+
+/* Waits until PQgetResult() need not. False: the connection is lost. */
+MUST_CHECK bool postgres_await_result(struct postgres_db *db);
+/* What was sent outside of pipelines: its last result, for the caller to clear. NULL: it was not
+ * sent, or the connection is lost. */
+PGresult *postgres_last_result(struct postgres_db *db, bool sent);
+/* The same for one statement with texts for parameters. */
+PGresult *postgres_exec_text(struct postgres_db *db, const char *sql, size_t count,
+                             const char *const *values);
 
 /* --- postgres_url.c --- */
 

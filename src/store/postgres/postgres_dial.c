@@ -70,10 +70,15 @@ static size_t list_hosts(const char *url, struct host hosts[static HOSTS_MAX])
 
 /* --- calls --- */
 
+static int dial_ms(const struct postgres_db *db)
+{
+    return db->patience_ms > 0 ? (int)MIN(db->patience_ms, (int64_t)DIAL_MS_MAX) : DIAL_MS_MAX;
+}
+
 /* What the URL does not say. The server may be one of several: only the one that takes writes is
  * the store. A peer that is gone is noticed within seconds, on both sides. With a host, only that
  * one of the URL is tried. */
-static PGconn *begin(const char *url, const struct host *host)
+static PGconn *begin(const struct postgres_db *db, const struct host *host)
 {
     static const char *const NAMES[] = {"application_name",
                                         "connect_timeout",
@@ -90,8 +95,10 @@ static PGconn *begin(const char *url, const struct host *host)
                                         NULL};
     static const struct host ALL = {0}; /* empty values are passed over */
     const struct host *only = host != NULL ? host : &ALL;
-    const char *const values[] = {"pawl",        "5",          "5", "2",    "3",
-                                  "10000",       "read-write", url, "UTF8", only->name,
+    char seconds[16];
+    (void)snprintf(seconds, sizeof(seconds), "%d", (dial_ms(db) + 999) / 1000);
+    const char *const values[] = {"pawl",        seconds,      "5",     "2",    "3",
+                                  "10000",       "read-write", db->url, "UTF8", only->name,
                                   only->address, only->port,   NULL};
     return host != NULL ? PQconnectStartParams(NAMES, values, 1)
                         : PQconnectdbParams(NAMES, values, 1);
@@ -137,6 +144,12 @@ static struct call *worst_of(struct call *calls, size_t count)
     return &calls[0];
 }
 
+bool postgres_has_hosts(const struct postgres_db *db)
+{
+    struct host hosts[HOSTS_MAX];
+    return list_hosts(db->url, hosts) > 0;
+}
+
 PGconn *postgres_dial(const struct postgres_db *db)
 {
     struct host hosts[HOSTS_MAX];
@@ -144,13 +157,13 @@ PGconn *postgres_dial(const struct postgres_db *db)
     struct pollfd fds[HOSTS_MAX];
     size_t count = list_hosts(db->url, hosts);
     if (count == 0)
-        return begin(db->url, NULL);
+        return begin(db, NULL);
     for (size_t i = 0; i < count; i++) {
-        PGconn *conn = begin(db->url, &hosts[i]);
+        PGconn *conn = begin(db, &hosts[i]);
         bool failed = PQstatus(conn) == CONNECTION_BAD;
         calls[i] = (struct call){conn, failed ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING};
     }
-    int64_t until = env_mono_ms(db->env) + DIAL_MS_MAX;
+    int64_t until = env_mono_ms(db->env) + dial_ms(db);
     struct call *chosen = NULL;
     while (chosen == NULL && await_calls(calls, count, until - env_mono_ms(db->env), fds))
         chosen = go_on(calls, count, fds);

@@ -80,7 +80,8 @@ static enum err sync_once(struct postgres_db *session, int64_t num, bool *ret_fo
     if (e != ERR_OK)
         return e;
     (void)snprintf(number, sizeof(number), "%" PRId64, num);
-    PGresult *result = PQexecPrepared(session->conn, "sync", 1, values, NULL, NULL, 0);
+    PGresult *result = postgres_last_result(
+        session, PQsendQueryPrepared(session->conn, "sync", 1, values, NULL, NULL, 0) == 1);
     bool done = PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1;
     *ret_found = done && postgres_number(result, 0) == 1;
     if (!done) {

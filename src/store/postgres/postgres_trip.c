@@ -109,7 +109,7 @@ static bool is_of_client(const PGresult *result)
 /* The next result, or NULL: a sync, or the connection is lost. */
 static PGresult *next_result(struct postgres_db *db)
 {
-    while (!postgres_is_lost(db)) {
+    while (postgres_await_result(db)) {
         PGresult *result = PQgetResult(db->conn);
         if (result == NULL)
             continue; /* between two statements */

@@ -21,6 +21,7 @@ struct statement {
 struct pg_conn_client {
     struct pg_conn *session; /* NULL: refused */
     struct pg_result *first, **last;
+    bool pipelined;
     bool aborted; /* until the next sync of the pipeline */
     struct statement *statements;
     int statement_count;
@@ -122,6 +123,7 @@ int PQsetnonblocking(PGconn *conn, int on)
 
 int PQenterPipelineMode(PGconn *conn)
 {
+    client_of(conn)->pipelined = true;
     return !is_lost(conn);
 }
 
@@ -138,6 +140,13 @@ int PQflush(PGconn *conn)
 int PQconsumeInput(PGconn *conn)
 {
     return !is_lost(conn);
+}
+
+/* What was sent is done. */
+int PQisBusy(PGconn *conn)
+{
+    (void)conn;
+    return 0;
 }
 
 PGnotify *PQnotifies(PGconn *conn)
@@ -255,51 +264,15 @@ static struct pg_result *run_text(struct pg_conn_client *c, const char *sql,
     return pg_run(c->session, sql, values, count);
 }
 
-PGresult *PQexecParams(PGconn *conn, const char *command, int nParams, const Oid *paramTypes,
-                       const char *const *paramValues, const int *paramLengths,
-                       const int *paramFormats, int resultFormat)
-{
-    (void)paramTypes;
-    (void)paramLengths;
-    (void)paramFormats;
-    (void)resultFormat;
-    if (is_lost(conn))
-        return NULL;
-    return shown(run_text(client_of(conn), command, paramValues, nParams));
-}
+/* --- statements --- */
 
-PGresult *PQexec(PGconn *conn, const char *query)
-{
-    static const char PREPARE[] = "PREPARE sync (bigint) AS ";
-    struct pg_conn_client *c = client_of(conn);
-    if (is_lost(conn))
-        return NULL;
-    if (strncmp(query, PREPARE, strlen(PREPARE)) == 0) {
-        add_statement(c, "sync", query + strlen(PREPARE), 1, (enum pg_type[]){PG_UNKNOWN});
-        query = "SET";
-    }
-    return shown(pg_run_script(c->session, query));
-}
-
-PGresult *PQexecPrepared(PGconn *conn, const char *stmtName, int nParams,
-                         const char *const *paramValues, const int *paramLengths,
-                         const int *paramFormats, int resultFormat)
-{
-    (void)resultFormat;
-    if (is_lost(conn))
-        return NULL;
-    return shown(
-        run_prepared(client_of(conn), stmtName, paramValues, paramLengths, paramFormats, nParams));
-}
-
-/* --- pipelines --- */
-
+/* Outside of pipelines, texts come back. */
 static int push(struct pg_conn_client *c, struct pg_result *r)
 {
-    r->is_binary = true;
+    r->is_binary = c->pipelined;
     *c->last = r;
     c->last = &r->next;
-    c->aborted |= r->status == PGRES_FATAL_ERROR;
+    c->aborted |= c->pipelined && r->status == PGRES_FATAL_ERROR;
     return 1;
 }
 
@@ -316,6 +289,19 @@ static bool passes_over(struct pg_conn_client *c)
     if (c->aborted)
         (void)push(c, plain(PGRES_PIPELINE_ABORTED));
     return c->aborted;
+}
+
+int PQsendQuery(PGconn *conn, const char *query)
+{
+    static const char PREPARE[] = "PREPARE sync (bigint) AS ";
+    struct pg_conn_client *c = client_of(conn);
+    if (is_lost(conn))
+        return 0;
+    if (strncmp(query, PREPARE, strlen(PREPARE)) == 0) {
+        add_statement(c, "sync", query + strlen(PREPARE), 1, (enum pg_type[]){PG_UNKNOWN});
+        query = "SET";
+    }
+    return push(c, pg_run_script(c->session, query));
 }
 
 int PQsendQueryParams(PGconn *conn, const char *command, int nParams, const Oid *paramTypes,

@@ -440,6 +440,92 @@ static void hosts_that_are_dead_or_silent_are_passed_over(void **state)
     assert_ok(open_after_hosts(state, folder.text));
 }
 
+/* --- servers that stand still --- */
+
+static struct db *open_reader_at(const char *url, int64_t patience_ms)
+{
+    struct db *db = NULL;
+    struct problem problem;
+    struct db_config config = {
+        .url = str_of(url), .access = DB_READER, .env = &ENV_SYSTEM, .patience_ms = patience_ms};
+    problem_init(&problem);
+    if (db_open(&config, &problem, &db) != ERR_OK)
+        fail_msg("%s", problem.detail);
+    problem_release(&problem);
+    return db;
+}
+
+/* The process of the server that has this connection. */
+static pid_t backend_of(struct db *reader)
+{
+    assert_ok(db_snapshot_begin(reader, 60000));
+    int64_t pid = number_of(reader, "SELECT pg_backend_pid()::bigint");
+    db_snapshot_end(reader);
+    return (pid_t)pid;
+}
+
+static enum err read_notes(struct db *reader)
+{
+    enum err e = db_snapshot_begin(reader, 60000);
+    if (e != ERR_OK)
+        return e;
+    struct db_rows *rows = db_query_values(reader, "SELECT num FROM notes", NULL, 0);
+    while (db_next(rows))
+        continue;
+    e = db_rows_end(rows);
+    db_snapshot_end(reader);
+    return e;
+}
+
+static void who_must_not_wait_leaves_a_server_that_stands_still(void **state)
+{
+    char url[DB_PATH_MAX];
+    struct db *writer = open_writer(file_of(state).text);
+    make_notes(writer);
+    test_store_url(file_of(state).text, url, sizeof(url));
+    struct db *reader = open_reader_at(url, 200);
+    pid_t backend = backend_of(reader);
+    assert_int_equal(kill(backend, SIGSTOP), 0);
+    assert_int_equal(read_notes(reader), ERR_STORE_BUSY);
+    while (read_notes(reader) != ERR_OK)
+        continue; /* another connection */
+    assert_int_not_equal(backend_of(reader), backend);
+    assert_int_equal(kill(backend, SIGCONT), 0);
+    db_close(reader);
+    db_close(writer);
+}
+
+/* The hosts x and y are the same server; at first it is reached by x only, and then by y only. */
+static void a_server_that_stands_still_is_left_when_another_one_is_the_primary(void **state)
+{
+    char url[DB_PATH_MAX];
+    char hosts[4 * DB_PATH_MAX];
+    struct path x = path_in(*state, "x");
+    struct path y = path_in(*state, "y");
+    struct db *writer = open_writer(file_of(state).text);
+    make_notes(writer);
+    test_store_url(file_of(state).text, url, sizeof(url));
+    char *host = strstr(url, "host=") + strlen("host=");
+    char *rest = strchr(host, '&');
+    struct path real;
+    (void)snprintf(real.text, sizeof(real.text), "%.*s", (int)(rest - host), host);
+    (void)snprintf(hosts, sizeof(hosts), "%.*s%s,%s%s", (int)(host - url), url, x.text, y.text,
+                   rest);
+    assert_int_equal(symlink(real.text, x.text), 0);
+    struct db *reader = open_reader_at(hosts, 0);
+    pid_t backend = backend_of(reader);
+    assert_int_equal(unlink(x.text), 0);
+    assert_int_equal(symlink(real.text, y.text), 0);
+    assert_int_equal(kill(backend, SIGSTOP), 0);
+    assert_int_equal(read_notes(reader), ERR_STORE_BUSY);
+    assert_int_equal(kill(backend, SIGCONT), 0);
+    while (read_notes(reader) != ERR_OK)
+        continue;
+    assert_int_equal(unlink(y.text), 0);
+    db_close(reader);
+    db_close(writer);
+}
+
 /* --- what is not ours --- */
 
 static void assert_refused(const char *url, enum err expected, const char *why)
@@ -507,6 +593,8 @@ int main(void)
         folder_test(a_sync_after_which_the_commit_is_missing_fails_for_good),
         folder_test(a_sync_does_not_take_the_commit_of_another_owner_for_the_lost_one),
         folder_test(hosts_that_are_dead_or_silent_are_passed_over),
+        folder_test(who_must_not_wait_leaves_a_server_that_stands_still),
+        folder_test(a_server_that_stands_still_is_left_when_another_one_is_the_primary),
         folder_test(a_schema_of_another_program_is_refused),
         folder_test(a_store_of_a_newer_pawl_is_refused),
         folder_test(a_url_that_names_no_store_is_refused),
