@@ -27,7 +27,10 @@ struct directory {
     atomic_bool stops;
     atomic_bool lost;
     atomic_bool stopping; /* others must know */
-    int64_t lease_end_ms; /* the thread's: when the first lease of another node would be over */
+
+    /* The thread's. */
+    int64_t renew_at_ms;
+    int64_t lease_end_ms; /* when the first lease of another node would be over */
 
     pthread_mutex_t lock;
     struct cluster_view fresh; /* what the thread has read */
@@ -52,6 +55,25 @@ static void report(const char *what, const struct problem *p)
     LOG(p->err == ERR_STORE_BUSY ? LOG_WARN : LOG_ERROR, what, LOG_Z("why", p->detail));
 }
 
+static void renew(struct directory *d)
+{
+    struct problem p;
+    problem_init(&p);
+    enum err e = cluster_store_renew(d->store, &p);
+    if (e == ERR_STORE_FAILED)
+        atomic_store(&d->lost, true);
+    if (e != ERR_OK)
+        report("the node's lease was not renewed", &p);
+    problem_release(&p);
+    d->renew_at_ms = env_mono_ms(d->env) + NODE_RENEW_MS;
+}
+
+static void renew_if_due(struct directory *d)
+{
+    if (env_mono_ms(d->env) >= d->renew_at_ms)
+        renew(d);
+}
+
 static enum err grant(struct directory *d, size_t shard, enum wish wish, int64_t epoch,
                       struct problem *p)
 {
@@ -63,39 +85,35 @@ static enum err grant(struct directory *d, size_t shard, enum wish wish, int64_t
 
 /* A wish that fails is made again by the loop, from the next view; but a release is kept, because
  * nobody would ask for it again. */
-static void grant_wishes(struct directory *d, size_t shards)
-{
-    for (size_t i = 0; i < shards; i++) {
-        pthread_mutex_lock(&d->lock);
-        enum wish wish = d->wishes[i].wish;
-        int64_t epoch = d->wishes[i].epoch;
-        d->wishes[i].wish = WISH_NONE;
-        pthread_mutex_unlock(&d->lock);
-        if (wish == WISH_NONE)
-            continue;
-        struct problem p;
-        problem_init(&p);
-        enum err e = grant(d, i, wish, epoch, &p);
-        if (e != ERR_OK)
-            report("the directory did not change", &p);
-        problem_release(&p);
-        pthread_mutex_lock(&d->lock);
-        if (e != ERR_OK && wish == WISH_RELEASE && d->wishes[i].wish == WISH_NONE)
-            d->wishes[i].wish = WISH_RELEASE;
-        pthread_mutex_unlock(&d->lock);
-    }
-}
-
-static void renew(struct directory *d)
+static void grant_wish(struct directory *d, size_t shard)
 {
     struct problem p;
+    pthread_mutex_lock(&d->lock);
+    enum wish wish = d->wishes[shard].wish;
+    int64_t epoch = d->wishes[shard].epoch;
+    d->wishes[shard].wish = WISH_NONE;
+    pthread_mutex_unlock(&d->lock);
+    if (wish == WISH_NONE)
+        return;
     problem_init(&p);
-    enum err e = cluster_store_renew(d->store, &p);
-    if (e == ERR_STORE_FAILED)
-        atomic_store(&d->lost, true);
+    enum err e = grant(d, shard, wish, epoch, &p);
     if (e != ERR_OK)
-        report("the node's lease was not renewed", &p);
+        report("the directory did not change", &p);
     problem_release(&p);
+    pthread_mutex_lock(&d->lock);
+    if (e != ERR_OK && wish == WISH_RELEASE && d->wishes[shard].wish == WISH_NONE)
+        d->wishes[shard].wish = WISH_RELEASE;
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* Each may wait for the row of its shard: many of them must not cost the node its lease. Without a
+ * connection all of them wait for the next turn, instead of dialling one after the other. */
+static void grant_wishes(struct directory *d, size_t shards)
+{
+    for (size_t i = 0; i < shards && cluster_store_is_connected(d->store); i++) {
+        renew_if_due(d);
+        grant_wish(d, i);
+    }
 }
 
 /* Of the other nodes that live; a little later, so that it is over by then. */
@@ -155,15 +173,12 @@ static void *run(void *ctx)
 {
     struct directory *d = ctx;
     size_t shards = d->view.shard_count; /* it never changes */
-    int64_t next = env_mono_ms(d->env) + NODE_RENEW_MS;
+    d->renew_at_ms = env_mono_ms(d->env) + NODE_RENEW_MS;
     d->lease_end_ms = first_lease_end(&d->view);
     while (!atomic_load(&d->stops)) {
-        int64_t left = MIN(next, d->lease_end_ms) - env_mono_ms(d->env);
+        int64_t left = MIN(d->renew_at_ms, d->lease_end_ms) - env_mono_ms(d->env);
         cluster_store_wait(d->store, d->wake_fd, (int)MAX(left, INT64_C(0)));
-        if (env_mono_ms(d->env) >= next) {
-            renew(d);
-            next = env_mono_ms(d->env) + NODE_RENEW_MS;
-        }
+        renew_if_due(d);
         tell_stopping(d);
         grant_wishes(d, shards);
         read_again(d);

@@ -23,6 +23,7 @@ struct host {
     size_t shard;
     enum host_state state;
     bool unwanted;           /* leave as soon as it is open */
+    bool ends_calls;         /* leave as soon as no outgoing call is under way */
     bool releases;           /* the shard is handed back once it is closed */
     bool readable;           /* the engine has something to collect */
     struct problem problem;  /* of the opening */

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "cluster/node_parts.h"
 #include "cluster/placement.h"
+#include "cluster/share.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,6 +18,8 @@ enum {
     EVENTS_MAX = 64,
     JOIN_MS_MAX = 60 * 1000, /* sixteen new schemas on a slow database */
     CLOSE_MS_MAX = 10 * 1000,
+    REFRESH_MS =
+        100, /* between readings for the sake of requests: while a shard moves, each asks */
 };
 
 static int64_t now_ms(const struct node *node)
@@ -74,10 +77,11 @@ static enum err make_parts(struct node *node, struct problem *p)
     node->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     node->open_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     node->openers = openers_new(node->open_fd);
+    node->closers = openers_new(node->open_fd);
     node->api = api_new(&api);
     bool made = node->epoll_fd >= 0 && watch(node, node->open_fd) &&
                 watch(node, directory_event_fd(node->directory)) && node->openers != NULL &&
-                node->api != NULL;
+                node->closers != NULL && node->api != NULL;
     return made ? ERR_OK : problem_set(p, ERR_NO_MEMORY, "Out of memory");
 }
 
@@ -135,19 +139,27 @@ static void put_advertised(const struct node *node, const char *listen_url, stru
     buf_put(out, str_of(listen_url));
 }
 
-/* Every shard has a live owner, and this node has opened its own. */
+/* This node has opened all that it can get now. If that is nothing, it waits until every shard has
+ * a live owner; otherwise it serves what it has, because others may have to wait for the lease of a
+ * node that is dead, or for a database. */
 static bool is_settled(const struct node *node)
 {
     const struct cluster_view *view = directory_view(node->directory);
+    enum share_move moves[CLUSTER_SHARDS_MAX];
+    bool all_live = true;
+    size_t own = 0;
+    share_plan(view, moves);
     for (size_t i = 0; i < view->shard_count; i++) {
         struct node_shard s = node_shard_at(node, i);
-        bool own = view->shards[i].owner == view->self;
+        bool is_own = view->shards[i].owner == view->self;
         if (node->slots[i].failures > 0)
             continue; /* its database is away: the others need not wait */
-        if (own ? s.state != SHARD_HERE : s.url.ptr == NULL)
+        if (moves[i] == SHARE_TAKE || (is_own && s.state != SHARD_HERE))
             return false;
+        own += is_own;
+        all_live &= is_own || s.url.ptr != NULL;
     }
-    return true;
+    return own > 0 || all_live;
 }
 
 /* Turns the node's own loop until `over`, or for so long. */
@@ -223,6 +235,7 @@ void node_close(struct node *node)
             return; /* some work does not end; the process does */
     }
     openers_free(node->openers);
+    openers_free(node->closers);
     directory_close(node->directory);
     api_free(node->api);
     if (node->epoll_fd >= 0)
@@ -276,8 +289,10 @@ static void collect_events(struct node *node)
             h->readable = true;
     }
     uint64_t ignored;
-    if (read(node->open_fd, &ignored, sizeof(ignored)) > 0)
+    if (read(node->open_fd, &ignored, sizeof(ignored)) > 0) {
         openers_collect(node->openers);
+        openers_collect(node->closers);
+    }
     if (directory_poll(node->directory))
         node_adopt_view(node);
 }
@@ -300,6 +315,11 @@ static int sooner(int a, int b)
     return b < 0 ? a : a < 0 ? b : MIN(a, b);
 }
 
+static int64_t refresh_at_ms(const struct node *node)
+{
+    return node->refreshed_at_ms + REFRESH_MS;
+}
+
 int node_timeout_ms(const struct node *node)
 {
     int wait = node->api != NULL ? sooner(SLEEP_MS, api_timeout_ms(node->api)) : -1;
@@ -307,6 +327,8 @@ int node_timeout_ms(const struct node *node)
         if (is_open(h))
             wait = sooner(sooner(wait, engine_timeout_ms(h->engine)), api_timeout_ms(h->api));
     }
+    if (node->wants_refresh)
+        wait = sooner(wait, (int)MAX(refresh_at_ms(node) - now_ms(node), INT64_C(0)));
     return wait;
 }
 
@@ -328,6 +350,11 @@ void node_round_end(struct node *node)
     }
     if (node->directory != NULL)
         node_tend_hosts(node);
+    if (node->wants_refresh && now >= refresh_at_ms(node)) {
+        node->wants_refresh = false;
+        node->refreshed_at_ms = now;
+        directory_refresh(node->directory);
+    }
 }
 
 const struct node_metrics *node_metrics(const struct node *node)
@@ -433,8 +460,7 @@ uint64_t node_view(const struct node *node)
 
 void node_refresh(struct node *node)
 {
-    if (node->directory != NULL)
-        directory_refresh(node->directory);
+    node->wants_refresh = node->directory != NULL;
 }
 
 uint64_t node_auth_epoch(const struct node *node)

@@ -23,8 +23,11 @@ struct node {
     char name[NODE_NAME_LEN_MAX + 1];
     struct directory *directory; /* NULL: the store is embedded */
     struct openers *openers;
-    int epoll_fd; /* every engine's descriptor, the directory's and the openers' */
-    int open_fd;  /* the openers' */
+    struct openers *closers; /* apart: what closes waits for a database that may be away */
+    bool wants_refresh;      /* a request seems to be at the wrong node */
+    int64_t refreshed_at_ms; /* the last time for that reason */
+    int epoll_fd;            /* every engine's descriptor, the directory's and the openers' */
+    int open_fd;             /* the openers' and the closers' */
     struct host *hosts;
     struct shard_slot slots[CLUSTER_SHARDS_MAX];
     struct api_node api_node;

@@ -12,7 +12,10 @@
 #include <inttypes.h>
 #include <sys/epoll.h>
 
-enum { RETRY_MS = 1000, RETRY_MS_MAX = 30 * 1000 };
+enum {
+    RETRY_MS = 250,          /* after a short trouble the shard is back at once, */
+    RETRY_MS_MAX = 5 * 1000, /* and when a database is back after long soon enough */
+};
 
 static int64_t now_ms(const struct node *node)
 {
@@ -64,14 +67,20 @@ static void leave(struct node *node, struct host *h)
     host_leave(h);
 }
 
-/* Orderly: the shard stays this node's until the engine is closed. */
+/* Orderly: the shard stays this node's until the engine is closed, and is served until no outgoing
+ * call is under way. A node that stops does not take requests meanwhile, so it does not wait. */
 static void hand_over(struct node *node, struct host *h)
 {
     h->releases = true;
-    if (h->state == HOST_OPENING)
+    if (h->state == HOST_OPENING) {
         h->unwanted = true;
-    else if (h->state == HOST_SERVING)
+    } else if (h->state == HOST_SERVING && node->stopping) {
         leave(node, h);
+    } else if (h->state == HOST_SERVING && !h->ends_calls) {
+        LOG(LOG_INFO, "handing a shard over", LOG_N("shard", h->shard));
+        h->ends_calls = true;
+        engine_end_calls(h->engine);
+    }
 }
 
 /* The engine cannot commit any more: the shard need not wait for it. */
@@ -186,7 +195,7 @@ static void close_host(struct node *node, struct host *h)
     unwatch(node, h);
     h->state = HOST_CLOSING;
     h->work = (struct opening){.run = run_close, .done = closed};
-    openers_push(node->openers, &h->work);
+    openers_push(node->closers, &h->work);
 }
 
 void node_tend_hosts(struct node *node)
@@ -197,6 +206,8 @@ void node_tend_hosts(struct node *node)
             metric_add(node->metrics.failures, STR("serving"), STR_NONE, 1);
             drop(node, h);
             failed(node, h->shard);
+        } else if (h->state == HOST_SERVING && h->ends_calls && engine_calls_ended(h->engine)) {
+            leave(node, h);
         } else if (h->state == HOST_LEAVING && host_is_quiet(h)) {
             close_host(node, h);
         }

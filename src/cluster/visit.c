@@ -11,6 +11,7 @@ enum {
     TRIES_MAX = 2,
     LOOK_AGAIN_MS = 1000,  /* how long a request waits for news of its shard's owner */
     LAST_ANSWER_MS = 2000, /* how long an answer of the old owner may still be on its way */
+    FAILURE_LOG_MS = 1000, /* between lines: while a shard moves, every request to it fails */
 };
 
 struct visit {
@@ -259,6 +260,19 @@ static bool is_repeatable(const struct http_request *req)
            http_header(req, "X-Idempotency-Key", NULL).ptr != NULL;
 }
 
+static void log_failure(const struct visit *v)
+{
+    struct front *f = v->front;
+    int64_t now = env_mono_ms(f->config.env);
+    f->failures_unlogged++;
+    if (now < f->failure_log_at_ms)
+        return;
+    LOG(LOG_WARN, "a forwarded request was not answered", LOG_Z("url", v->forward.url),
+        LOG_Z("error", forward_error(&v->forward)), LOG_N("since_last_line", f->failures_unlogged));
+    f->failures_unlogged = 0;
+    f->failure_log_at_ms = now + FAILURE_LOG_MS;
+}
+
 static void count_failure(const struct visit *v, enum forward_end end)
 {
     const char *reason = end == FORWARD_UNKNOWN         ? "no_answer"
@@ -281,8 +295,7 @@ static void over(struct forward *forward, enum forward_end end)
         return;
     }
     count_failure(v, end);
-    LOG(LOG_WARN, "a forwarded request was not answered", LOG_Z("url", forward->url),
-        LOG_Z("error", forward_error(forward)));
+    log_failure(v);
     bool again = end == FORWARD_NOT_TAKEN || forward->repeatable || has_body_key(v);
     v->unknown |= end == FORWARD_UNKNOWN && !reads(forward->req);
     if (v->revoked || !again || v->tries == TRIES_MAX) {

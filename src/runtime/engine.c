@@ -483,11 +483,21 @@ void engine_export_span(struct engine *e, const struct span *span)
 
 /* --- the end, and operators --- */
 
+void engine_end_calls(struct engine *e)
+{
+    outgoing_drain(e->parts.outgoing, env_mono_ms(e->parts.env));
+}
+
+bool engine_calls_ended(const struct engine *e)
+{
+    return outgoing_idle(e->parts.outgoing);
+}
+
 void engine_drain(struct engine *e)
 {
     e->draining = true;
     gate_visits_drain(&e->parts.gate_visits);
-    outgoing_drain(e->parts.outgoing, env_mono_ms(e->parts.env));
+    engine_end_calls(e);
     relay_drain(e->parts.relay);
     oidc_drain(e->parts.oidc);
     span_export_drain(e->parts.spans, env_mono_ms(e->parts.env));

@@ -88,6 +88,10 @@ int engine_timeout_ms(const struct engine *engine);
 
 /* --- the end --- */
 
+/* Begins no more outgoing calls; everything else goes on. Called before engine_drain() by whoever
+ * can wait, so that nothing is refused while calls that are under way end. */
+void engine_end_calls(struct engine *engine);
+bool engine_calls_ended(const struct engine *engine);
 /* Refuses new writes from now on and ends all waits. */
 void engine_drain(struct engine *engine);
 /* True when no op is under way. */

@@ -1,5 +1,6 @@
 """Several nodes on one database: who owns which shard, when nodes come, stop, die and are paused."""
 import collections
+import contextlib
 import http.client
 import json
 import os
@@ -8,6 +9,7 @@ import sys
 import threading
 import uuid
 
+import psycopg2
 import pytest
 
 from cli import pawl
@@ -221,6 +223,57 @@ def test_a_shard_whose_engine_failed_is_opened_again_by_the_same_process(nodes, 
     assert nodes.begin(tenant, "late").json["created"] is True
     nodes.settle("n1")
     assert nodes.by_name["n1"].process.pid == process
+
+
+def test_a_shard_takes_changes_until_the_calls_of_the_node_that_hands_it_over_end(nodes, postgres, receiver):
+    nodes.flags = ["--allow-private-addresses", "--log-level", "info"]
+    nodes.start("n1")
+    hanging = {"name": "call", "type": "http", "request": {"method": "GET", "url": receiver.on("/hangs", lambda handler, sent: receiver.gate.wait(60))}}
+    tenants = [nodes.tenant() for _ in range(12)]
+    for t in tenants:  # one call in every shard
+        assert nodes.call(lambda api, t=t: api.put("/api/v1/workflows/call", {"steps": [hanging]}, tenant=t)).status == 200
+        assert nodes.call(lambda api, t=t: api.post("/api/v1/workflows/call/runs", {}, tenant=t)).status in (200, 201)
+    wait_until(lambda: len(receiver.at("/hangs")) >= len(tenants), "calls are under way")
+    nodes.start("n2")
+    wait_until(lambda: "handing a shard over" in nodes.by_name["n1"].log(), "a shard is handed over")
+    answers = {t: nodes.by_name["n1"].client().start(t, key="k").status for t in tenants}
+    receiver.gate.set()
+    assert set(answers.values()) == {200}
+    nodes.settle("n1", "n2")
+
+
+def test_rows_that_are_locked_do_not_cost_a_node_its_lease(postgres, tmp_path):
+    """It waits for each of the shards that it wants to take, for longer than its lease in all."""
+    schema, shards = f"c{uuid.uuid4().hex[:20]}", 24
+    nodes = Nodes(f"{postgres.url}&schema={schema}", tmp_path)
+    assert pawl("cluster", "init", "--shards", str(shards), "--store", nodes.store).code == 0
+    lives = f"SELECT count(*) FROM {schema}.nodes WHERE lease_until > now()"
+    lock = psycopg2.connect(f"{postgres.url}")
+    with contextlib.closing(lock), lock.cursor() as cursor:
+        cursor.execute(f"SELECT 1 FROM {schema}.shards FOR UPDATE")
+        starting = threading.Thread(target=nodes.start, args=("n1",))
+        starting.start()
+        log = tmp_path / "n1" / "stderr.log"
+        wait_until(lambda: log.exists() and "the directory did not change" in log.read_text(), "it waits for the first")
+        seen = []
+        wait_until(lambda: seen.append(postgres.rows(lives)) or log.read_text().count("the directory did not change") >= shards, "it waits for all")
+        lock.rollback()
+        starting.join()
+    nodes.by_name["n1"].close()
+    assert set(map(str, seen)) == {str([["1"]])}
+
+
+def test_a_node_whose_connection_hangs_keeps_its_lease(nodes, postgres):
+    nodes.start("n1")
+    directory = "SELECT pid FROM pg_stat_activity WHERE query LIKE '%moved_tenants%' AND pid <> pg_backend_pid()"
+    (held,), = postgres.rows(directory)
+    os.kill(int(held), signal.SIGSTOP)
+    try:
+        wait_until(lambda: any(pid != held for pid, in postgres.rows(directory)), "it connects again")
+        assert set(nodes.owners("n1").values()) == {"n1"}
+        assert nodes.begin(nodes.tenant(), "k").status == 200
+    finally:
+        os.kill(int(held), signal.SIGCONT)
 
 
 def test_a_drained_node_has_no_shards_until_that_is_undone(nodes):

@@ -211,6 +211,23 @@ static void a_call_that_ends_while_the_server_stops_is_kept(void **state)
     assert_int_equal(in_file(c->fixture, "SELECT count(*) FROM jobs WHERE state = 'succeeded'"), 1);
 }
 
+static void changes_are_taken_while_the_last_calls_end(void **state)
+{
+    struct calling_fixture *c = *state;
+    put_call(c, "w", "/gate", "");
+    (void)start(c->fixture, "w");
+    wait_answering(c, 1);
+    engine_end_calls(c->fixture->engine);
+    (void)start(c->fixture, "w"); /* taken, though its own call is not made here any more */
+    assert_false(engine_calls_ended(c->fixture->engine));
+    receiver_open_gate(c->receiver);
+    while (!engine_calls_ended(c->fixture->engine))
+        fixture_round(c->fixture);
+    fixture_stop(c->fixture);
+    assert_int_equal(in_file(c->fixture, "SELECT count(*) FROM jobs WHERE state = 'succeeded'"), 1);
+    assert_int_equal(in_file(c->fixture, "SELECT count(*) FROM jobs WHERE state = 'pending'"), 1);
+}
+
 static struct uuid start_as(struct calling_fixture *c, const char *tenant, const char *workflow)
 {
     struct call s;
@@ -359,6 +376,7 @@ int main(void)
         calling_test(a_job_of_a_cancelled_run_is_left_alone),
         calling_test(a_server_that_stops_gives_its_jobs_back),
         calling_test(a_call_that_ends_while_the_server_stops_is_kept),
+        calling_test(changes_are_taken_while_the_last_calls_end),
         calling_test(slow_receivers_of_one_tenant_do_not_stop_the_others),
         calling_test(tenants_take_turns_by_their_weight),
     };
