@@ -51,6 +51,8 @@ class Faults:
             time.sleep(pause)  # how often faults come; nothing is waited for
             self.check()
             self.world.supervise()
+            if number % 10 == 0:
+                self.world.measure_calm()
             print(f"{number:4} {name} {args or ''}", flush=True)
             getattr(self, name.replace(" ", "_"))(**args)
 
