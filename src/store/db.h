@@ -39,6 +39,7 @@ struct db_marks {
     atomic_ullong durable; /* the last one that is on disk */
     atomic_bool failed;    /* a sync failed: nothing more may be written, and nothing acknowledged
                               that is not durable */
+    atomic_bool awaited;   /* work waits for the writer: it should not wait for the disk itself */
 };
 
 /* What a writer does with a store that is copied whole (store/copy/copy.h). */

@@ -90,13 +90,12 @@ static enum db_outcome settle(struct postgres_db *db)
 
 /* Everything that waits goes with it. COMMIT is not sent before the server has answered, which it
  * does while it works: a server that is gone leaves no doubt. */
-static struct trip send_commit(struct postgres_db *db, bool *ret_asked)
+static struct trip send_commit(struct postgres_db *db, bool now, bool *ret_asked)
 {
     static const char SQL[] = "COMMIT";
-    static const char NOW[] =
-        "SELECT set_config('synchronous_commit', current_setting('pawl.commit'), true)";
+    static const char NOW[] = "EXECUTE commit_now";
     bool sent = postgres_send_prelude(db) && postgres_batch_send(db);
-    if (sent && db->syncer != NULL && db->base.commits_now)
+    if (sent && db->syncer != NULL && now)
         sent = postgres_send_text(db, NOW);
     enum err e = ERR_OK;
     if (sent && db->prelude_due > 0)
@@ -155,10 +154,11 @@ enum err postgres_commit(struct db *base, enum db_outcome *ret_outcome)
         *ret_outcome = db->fenced ? DB_FENCED : DB_ABORTED;
     } else if (db->begun || db->batch.first != NULL) {
         bool asked = false;
+        bool now = base->commits_now || !postgres_is_awaited(db->syncer);
         postgres_commit_begins(db->syncer);
-        trip = send_commit(db, &asked);
+        trip = send_commit(db, now, &asked);
         *ret_outcome = outcome_of(db, &trip, asked);
-        postgres_commit_ends(db, *ret_outcome);
+        postgres_commit_ends(db, now, *ret_outcome);
         if (*ret_outcome == DB_COMMITTED)
             db->committed_num = db->commit_num;
         db->begun = trip.err != ERR_OK; /* then it is still to be rolled back */

@@ -10,6 +10,7 @@ enum {
     BATCH_BYTES_FULL = 8 * 1024 * 1024,
     MANY_SQL_MAX = 64 * 1024,
     ARRAY_BYTES_MAX = 512 * 1024 * 1024,
+    SINGLE_ROWS_MAX = 3, /* arrays cost the server something for each column before the first row */
 };
 
 struct write_row {
@@ -258,11 +259,23 @@ static bool send_many(struct postgres_db *db, const struct write *w)
     return sent;
 }
 
+/* A statement of one row is sent once for each. One that has several rows itself is only kept whole
+ * by arrays. */
+static bool send_singly(struct postgres_db *db, const struct write *w)
+{
+    bool sent = true;
+    for (const struct write_row *row = w->first; row != NULL && sent; row = row->next)
+        sent = postgres_send(db, w->statement, row->values);
+    return sent;
+}
+
 bool postgres_batch_send(struct postgres_db *db)
 {
     bool sent = true;
     for (const struct write *w = db->batch.first; w != NULL && sent; w = w->next) {
-        sent = w->rows == 1 ? postgres_send(db, w->statement, w->first->values) : send_many(db, w);
+        const struct postgres_rows *s = w->statement;
+        bool many = s->many_sql != NULL && (w->rows > SINGLE_ROWS_MAX || s->width < s->parameters);
+        sent = many ? send_many(db, w) : send_singly(db, w);
     }
     postgres_batch_clear(&db->batch);
     return sent;

@@ -158,18 +158,29 @@ enum err postgres_open_session(struct postgres_db *db, struct problem *p)
     return e == ERR_OK ? set_up(db, p) : e;
 }
 
-/* What a commit that is not put off waits for is kept under a name of its own. */
+/* For a commit that is not put off the setting of the session is prepared. */
 static enum err put_commits_off(struct postgres_db *db, struct problem *p)
 {
     static const char SQL[] =
         "SELECT set_config('pawl.commit', current_setting('synchronous_commit'), false);"
+        "PREPARE commit_now AS"
+        " SELECT set_config('synchronous_commit', current_setting('pawl.commit'), true);"
         "SET synchronous_commit = off";
     return db->syncer != NULL ? postgres_run(db, SQL, p) : ERR_OK;
 }
 
+/* Every transaction of a writer is fenced: the server plans that once. */
+static enum err prepare_fence(struct postgres_db *db, struct problem *p)
+{
+    static const char SQL[] = "PREPARE fence (bigint, bigint, bigint) AS SELECT fence($1, $2, $3)";
+    return db->access == DB_WRITER ? postgres_run(db, SQL, p) : ERR_OK;
+}
+
 static enum err enter_pipeline(struct postgres_db *db, struct problem *p)
 {
-    enum err e = put_commits_off(db, p);
+    enum err e = prepare_fence(db, p);
+    if (e == ERR_OK)
+        e = put_commits_off(db, p);
     if (e != ERR_OK)
         return e;
     if (PQsetnonblocking(db->conn, 1) == 0 && PQenterPipelineMode(db->conn) == 1)

@@ -51,6 +51,16 @@ void postgres_syncer_free(struct postgres_syncer *s)
     free(s);
 }
 
+/* --- marks --- */
+
+/* Two threads may move it. */
+static void move_durable(struct db_marks *marks, unsigned long long through)
+{
+    unsigned long long durable = atomic_load(&marks->durable);
+    while (durable < through && !atomic_compare_exchange_weak(&marks->durable, &durable, through)) {
+    }
+}
+
 /* --- syncing --- */
 
 static enum err connect_session(struct postgres_db *session)
@@ -121,7 +131,7 @@ enum err postgres_sync(struct db *base)
         int64_t num = atomic_load(&s->committed_num);
         e = num > 0 ? sync_through(s->session, num) : ERR_OK;
         if (e == ERR_OK)
-            atomic_store(&s->marks->durable, through);
+            move_durable(s->marks, through);
         else
             atomic_store(&s->marks->failed, true);
     }
@@ -143,9 +153,16 @@ void postgres_commit_begins(struct postgres_syncer *s)
         (void)atomic_fetch_add(&s->marks->written, 1);
 }
 
-/* Nobody syncs after one that was aborted, or not put off: that is done here. Both are rare. Of one
- * in doubt nobody may tell what others have seen. */
-void postgres_commit_ends(struct postgres_db *db, enum db_outcome outcome)
+bool postgres_is_awaited(const struct postgres_syncer *s)
+{
+    return s != NULL && atomic_load(&s->marks->awaited);
+}
+
+/* Of one in doubt nobody may tell what others have seen. One that was not put off is on disk, and
+ * all before it: they are earlier in the same log, and a session that took the place of another has
+ * looked whether the last commit is still there. Nobody syncs after one that was aborted: that is
+ * done here, unless there is nothing to put on disk. */
+void postgres_commit_ends(struct postgres_db *db, bool now, enum db_outcome outcome)
 {
     struct postgres_syncer *s = db->syncer;
     if (s == NULL)
@@ -157,8 +174,9 @@ void postgres_commit_ends(struct postgres_db *db, enum db_outcome outcome)
         atomic_store(&s->marks->failed, true);
     atomic_store(&s->finished, number);
     bool aborted = outcome == DB_ABORTED;
-    if (aborted && atomic_load(&s->marks->durable) + 1 == number)
-        atomic_store(&s->marks->durable, number); /* there is nothing else to put on disk */
-    else if (aborted || (outcome == DB_COMMITTED && db->base.commits_now))
+    if ((outcome == DB_COMMITTED && now) ||
+        (aborted && atomic_load(&s->marks->durable) + 1 == number))
+        move_durable(s->marks, number);
+    else if (aborted)
         (void)!postgres_sync(&db->base);
 }

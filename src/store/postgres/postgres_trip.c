@@ -42,7 +42,7 @@ bool postgres_send_prelude(struct postgres_db *db)
     bool writer = db->access == DB_WRITER;
     if (writer) {
         db->commit_num = MAX(db->commit_num, db->numbers_after) + 1;
-        (void)snprintf(second, sizeof(second), "SELECT fence(%d, %lld, %lld)", db->shard,
+        (void)snprintf(second, sizeof(second), "EXECUTE fence(%d, %lld, %lld)", db->shard,
                        (long long)db->epoch, (long long)db->commit_num);
     } else {
         (void)snprintf(second, sizeof(second), "SET LOCAL statement_timeout = %lld",

@@ -447,7 +447,7 @@ static struct pg_result *run_known(struct pg_conn *c, const char *sql)
     }
     if (begins(sql, "SET ") || begins(sql, "CREATE OR REPLACE TRIGGER"))
         return pg_result_new(PGRES_COMMAND_OK, "SET");
-    if (begins(sql, "SELECT set_config(") || begins(sql, "SELECT pg_advisory_unlock_all()"))
+    if (begins(sql, "EXECUTE commit_now") || begins(sql, "SELECT pg_advisory_unlock_all()"))
         return pg_one_value(PG_INT8, 1);
     if (begins(sql, "SELECT to_regclass(") || begins(sql, "SELECT pg_try_advisory_lock("))
         return pg_one_value(PG_BOOL, 1);
@@ -463,7 +463,7 @@ static struct pg_result *run_known(struct pg_conn *c, const char *sql)
     return NULL;
 }
 
-/* "SELECT fence(…)" of a transaction, and a query that is fenced. NULL: it is neither. */
+/* "EXECUTE fence(…)" of a transaction, and a query that is fenced. NULL: it is neither. */
 static struct pg_result *run_fence(struct pg_conn *c, const char *sql,
                                    const struct pg_value *values)
 {
@@ -471,7 +471,7 @@ static struct pg_result *run_fence(struct pg_conn *c, const char *sql,
     long long epoch;
     long long number = 0;
     struct pg_result *refused = NULL;
-    if (sscanf(sql, "SELECT fence(%d, %lld, %lld)", &shard, &epoch, &number) == 3) {
+    if (sscanf(sql, "EXECUTE fence(%d, %lld, %lld)", &shard, &epoch, &number) == 3) {
         refused = fence(c, shard, epoch, number);
         return refused != NULL ? refused : pg_one_value(PG_INT8, 1);
     }

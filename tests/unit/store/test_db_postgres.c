@@ -315,6 +315,7 @@ static struct db *open_that_puts_off(void **state, struct db_marks *marks)
     problem_release(&problem);
     make_notes(db);
     assert_ok(db_sync(db));
+    atomic_store(&marks->awaited, true); /* otherwise nothing is put off */
     return db;
 }
 
@@ -333,6 +334,21 @@ static void a_commit_that_is_put_off_is_on_disk_after_the_sync(void **state)
     assert_int_equal(commits_not_on_disk(&marks), 3);
     assert_ok(db_sync(db));
     assert_int_equal(commits_not_on_disk(&marks), 0);
+    db_close(db);
+}
+
+static void a_commit_that_no_work_waits_for_is_on_disk_at_once_with_those_before_it(void **state)
+{
+    struct db_marks marks = {0};
+    struct db *db = open_that_puts_off(state, &marks);
+    assert_ok(note_in_a_transaction(db, 1));
+    atomic_store(&marks.awaited, false);
+    assert_ok(note_in_a_transaction(db, 2));
+    assert_int_equal(commits_not_on_disk(&marks), 0);
+    atomic_store(&marks.awaited, true);
+    assert_ok(note_in_a_transaction(db, 3));
+    assert_int_equal(commits_not_on_disk(&marks), 1);
+    assert_ok(db_sync(db));
     db_close(db);
 }
 
@@ -587,6 +603,7 @@ int main(void)
         folder_test(a_server_that_has_lost_a_commit_is_not_written_to),
         folder_test(numbers_of_commits_go_on_with_the_next_owner_and_old_ones_go),
         folder_test(a_commit_that_is_put_off_is_on_disk_after_the_sync),
+        folder_test(a_commit_that_no_work_waits_for_is_on_disk_at_once_with_those_before_it),
         folder_test(a_commit_that_must_not_be_put_off_takes_those_before_it_to_disk),
         folder_test(a_commit_that_was_aborted_keeps_nobody_waiting),
         folder_test(a_sync_goes_on_after_its_connection_was_lost),
