@@ -93,7 +93,7 @@ def copy_runs(db, made, count):
     put = "INSERT INTO {} (" + "{}) VALUES ({})"
     db.executemany(put.format("runs", ", ".join(columns), ", ".join(f":{c}" for c in columns)),
                    ({**rows[status], "num": num, "id": id_of(num), "labels": json.dumps({"customer": f"c{i % 1000}"}), "created_at": num >> 12} for num, status, i in kinds()))
-    db.executemany("INSERT INTO runs_index (tenant, num) VALUES (?, ?)", ((tenant, num) for num, _, _ in kinds()))
+    db.executemany("INSERT INTO run_blocks (tenant, num) VALUES (?, ?)", ((tenant, num) for num, _, _ in kinds()))
     db.executemany(put.format("timeline", ", ".join(events), ", ".join(f":{c}" for c in events)),
                    ({**event, "run": num} for num, status, _ in kinds() for event in stories[status]))
 

@@ -34,6 +34,10 @@
     "(CASE WHEN " list " = '' THEN 0" \
     " ELSE length(" list ") - length(replace(" list ", ',', '')) + 1 END)"
 
+/* The entries of the index of runs that are of a run, and how many there should be. */
+#define INDEXED_RUNS "FROM runs_index x JOIN runs o ON o.num = x.num AND o.tenant = x.tenant"
+#define RUNS_TO_INDEX "(SELECT count(*) FROM runs WHERE num <= " RUNS_THROUGH ")"
+
 /* --- the table --- */
 
 /* A table is read by its columns. */
@@ -345,24 +349,31 @@ const struct invariant INVARIANTS[] = {
      "SELECT NULL, NULL, count(*), NULL FROM webhooks WHERE deleted_at IS NULL"
      " AND NOT EXISTS (SELECT 1 FROM feed_marks WHERE name = 'webhooks') HAVING count(*) > 0"},
 
-    /* indexes that are filled later, up to their marks. Entries that should not be there are looked
-     * for where there are more or fewer than there should be: where as many are missing, that is
-     * found anyway. */
+    /* indexes that are filled later, up to their marks. What is wrong in the index of runs is looked
+     * for where it has more or fewer than there should be, since to look for it is dear. */
     {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED,
      "an index has lost the mark of how far it reaches",
      "SELECT NULL, NULL, (SELECT count(*) FROM indexed), 4 WHERE (SELECT count(*) FROM indexed"
      " WHERE name = 'runs' OR name = 'idempotency' OR name = 'run_keys') <> 3"},
     {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED,
+     "a block of the index of runs cannot be read",
+     "SELECT tenant, NULL, num, NULL FROM run_blocks WHERE trim(runs, '0123456789,') <> ''"
+     " OR runs NOT LIKE ',%_,' OR runs LIKE '%,,%'"},
+    {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED,
      "the index of runs lacks a run",
-     "SELECT r.tenant, r.num, NULL, NULL FROM runs r"
-     " LEFT JOIN runs_index x ON x.tenant = r.tenant AND x.num = r.num"
-     " WHERE r.num <= " RUNS_THROUGH " AND x.num IS NULL"},
+     "SELECT r.tenant, r.num, NULL, NULL FROM runs r WHERE r.num <= " RUNS_THROUGH
+     " AND CASE WHEN (SELECT count(*) " INDEXED_RUNS ") <> " RUNS_TO_INDEX
+     " THEN r.num NOT IN (SELECT x.num " INDEXED_RUNS ") ELSE 1 = 0 END"},
+    {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED,
+     "the index of runs has a run twice",
+     "SELECT min(x.tenant), x.num, count(*), 1 " INDEXED_RUNS
+     " WHERE (SELECT count(*) " INDEXED_RUNS ") <> " RUNS_TO_INDEX
+     " GROUP BY x.num HAVING count(*) > 1"},
     {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED,
      "the index of runs has an entry of no run, or behind its mark",
      "SELECT x.tenant, r.num, x.num, NULL FROM runs_index x"
      " LEFT JOIN runs r ON r.num = x.num AND r.tenant = x.tenant"
-     " WHERE (SELECT count(*) FROM runs_index)"
-     " <> (SELECT count(*) FROM runs WHERE num <= " RUNS_THROUGH ")"
+     " WHERE (SELECT count(*) FROM runs_index) <> " RUNS_TO_INDEX
      " AND (r.num IS NULL OR x.num > " RUNS_THROUGH ")"},
     {CHECK_JOBS, CHECK_FULL | CHECK_DERIVED,
      "timers are marked as folded past the end of the feed",

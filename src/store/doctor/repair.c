@@ -2,8 +2,10 @@
 #include "store/doctor/repair.h"
 
 #include "base/limits.h"
+#include "store/doctor/check.h"
 #include "store/doctor/derived.h"
 #include "store/row_cache.h"
+#include "store/run/late_index.h"
 #include "store/run/run_queue.h"
 #include "store/run/runs.h"
 
@@ -261,12 +263,6 @@ enum err repair_indexes(struct db *db)
         " ON CONFLICT (name) DO NOTHING",
         "UPDATE indexed SET through = (SELECT COALESCE(max(num), 0) FROM runs)"
         " WHERE name = 'runs' AND through > (SELECT COALESCE(max(num), 0) FROM runs)",
-        "DELETE FROM runs_index WHERE num > " RUNS_THROUGH
-        " OR NOT EXISTS (SELECT 1 FROM runs r WHERE r.num = runs_index.num"
-        " AND r.tenant = runs_index.tenant)",
-        "INSERT INTO runs_index (tenant, num) SELECT r.tenant, r.num FROM runs r"
-        " WHERE r.num <= " RUNS_THROUGH
-        " AND NOT EXISTS (SELECT 1 FROM runs_index x WHERE x.tenant = r.tenant AND x.num = r.num)",
         "DELETE FROM holding WHERE run > " RUNS_THROUGH
         " OR NOT EXISTS (SELECT 1 FROM runs r WHERE r.num = holding.run"
         " AND r.tenant = holding.tenant AND " RUN_HOLDS_SLOT ")",
@@ -274,7 +270,11 @@ enum err repair_indexes(struct db *db)
         " WHERE r.num <= " RUNS_THROUGH " AND " RUN_HOLDS_SLOT
         " AND NOT EXISTS (SELECT 1 FROM holding x WHERE x.tenant = r.tenant AND x.run = r.num)",
     };
-    return run_all(db, INDEXES, ARRAY_LEN(INDEXES));
+    struct check_result wrong = {0};
+    enum err e = run_all(db, INDEXES, ARRAY_LEN(INDEXES));
+    if (e == ERR_OK)
+        e = check_area(db, CHECK_INDEXES, CHECK_FULL, NULL, NULL, &wrong);
+    return e == ERR_OK && wrong.found > 0 ? late_index_rebuild(db) : e;
 }
 
 enum err repair_timers(struct db *db)

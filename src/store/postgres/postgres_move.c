@@ -58,11 +58,11 @@ static const struct {
     {"minutes", OF_TENANT, false},
     {"parked", OF_TENANT, false},
     {"queue", OF_TENANT, false},
+    {"run_blocks", OF_TENANT, false},
     {"run_children", OF_RUN, false},
     {"run_reruns", OF_RUN, false},
     {"run_signals", OF_RUN, false},
     {"runs", OF_TENANT, false},
-    {"runs_index", OF_TENANT, false},
     {"schedules", OF_TENANT, false},
     {"scopes", OF_TENANT, false},
     {"secrets", "true", true}, /* keys are hashed with one */

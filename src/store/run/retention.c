@@ -3,6 +3,7 @@
 
 #include "store/row_cache.h"
 #include "store/run/events.h"
+#include "store/run/run_blocks.h"
 
 enum err retention_next_tenant(struct db *db, int64_t after, bool *ret_found, int64_t *ret_tenant,
                                int64_t *ret_retention_ms)
@@ -19,23 +20,35 @@ enum err retention_next_tenant(struct db *db, int64_t after, bool *ret_found, in
     return db_rows_end(rows);
 }
 
+/* One that an open job waits for counts as not ended: its result is still to be taken. */
+static enum err find_end(struct db *db, int64_t run, bool *ret_found, int64_t *ret_finished_at)
+{
+    static const char SQL[] =
+        "SELECT CASE WHEN r.parent_run IS NOT NULL AND EXISTS (SELECT 1 FROM jobs j"
+        " WHERE j.run = r.parent_run AND j.ordinal = r.parent_ordinal AND j.child = r.id"
+        " AND j.finished_at IS NULL) THEN NULL ELSE r.finished_at END"
+        " FROM runs r WHERE r.num = $1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run));
+    *ret_found = db_next(rows);
+    if (*ret_found)
+        *ret_finished_at = db_int_or(rows, 0, -1);
+    return db_rows_end(rows);
+}
+
 enum err retention_next_run(struct db *db, int64_t tenant, int64_t after, bool *ret_found,
                             int64_t *ret_run, int64_t *ret_finished_at)
 {
-    /* One that an open job waits for counts as not ended: its result is still to be taken. */
-    static const char SQL[] =
-        "SELECT r.num, CASE WHEN r.parent_run IS NOT NULL AND EXISTS (SELECT 1 FROM jobs j"
-        " WHERE j.run = r.parent_run AND j.ordinal = r.parent_ordinal AND j.child = r.id"
-        " AND j.finished_at IS NULL) THEN NULL ELSE r.finished_at END"
-        " FROM runs_index i JOIN runs r ON r.num = i.num WHERE i.tenant = $1 AND i.num > $2"
-        " ORDER BY i.num LIMIT 1";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(tenant), DB_I(after));
-    *ret_found = db_next(rows);
-    if (*ret_found) {
-        *ret_run = db_int(rows, 0);
-        *ret_finished_at = db_int_or(rows, 1, -1);
+    struct run_walk walk = {.tenant = tenant, .from = after};
+    size_t count = 0;
+    *ret_found = false;
+    enum err e = run_blocks_list(db, &walk, ret_run, 1, &count);
+    while (e == ERR_OK && count > 0 && !*ret_found) {
+        e = find_end(db, *ret_run, ret_found, ret_finished_at);
+        walk.from = *ret_run;
+        if (e == ERR_OK && !*ret_found)
+            e = run_blocks_list(db, &walk, ret_run, 1, &count);
     }
-    return db_rows_end(rows);
+    return e;
 }
 
 /* What hangs on a run, each by its own number within it. */
@@ -71,7 +84,6 @@ static const char *const PARTS[] = {
 enum err retention_remove(struct db *db, int64_t tenant, int64_t run, int64_t rows,
                           int64_t *ret_removed, bool *ret_gone)
 {
-    static const char SQL_INDEX[] = "DELETE FROM runs_index WHERE tenant = $1 AND num = $2";
     static const char SQL_RUN[] = "DELETE FROM runs WHERE num = $1 AND tenant = $2";
     int64_t left = rows;
     enum err e = ERR_OK;
@@ -87,7 +99,7 @@ enum err retention_remove(struct db *db, int64_t tenant, int64_t run, int64_t ro
     *ret_removed = rows - left + *ret_gone;
     if (!*ret_gone)
         return ERR_OK;
-    e = DB_EXEC(db, SQL_INDEX, NULL, DB_I(tenant), DB_I(run));
+    e = run_blocks_remove(db, tenant, run);
     return e == ERR_OK ? DB_EXEC(db, SQL_RUN, NULL, DB_I(run), DB_I(tenant)) : e;
 }
 

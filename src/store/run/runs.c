@@ -459,18 +459,29 @@ static struct db_rows *query_family(struct db *db, const struct run_filter *f, e
 }
 
 /* All are read in the order of their making: first what is not in the index yet, then along it. */
-static struct db_rows *query_all(struct db *db, const struct run_filter *f, int64_t before,
-                                 int64_t through)
+static struct db_rows *query_recent(struct db *db, const struct run_filter *f, int64_t before,
+                                    int64_t through)
 {
-    static const char SQL_RECENT[] = SELECT_RUNS " WHERE num > $1 AND num < $2"
-                                                 " AND tenant = $3 ORDER BY num DESC LIMIT $4";
-    static const char SQL_OLDER[] =
-        SELECT_RUNS " WHERE num IN (SELECT num FROM runs_index"
-                    " WHERE tenant = $1 AND num < $2 ORDER BY num DESC LIMIT $3) ORDER BY num DESC";
-    if (before > through + 1)
-        return DB_QUERY(db, SQL_RECENT, DB_I(through), DB_I(before), DB_I(f->tenant),
-                        DB_I(LIST_CHUNK));
-    return DB_QUERY(db, SQL_OLDER, DB_I(f->tenant), DB_I(before), DB_I(LIST_CHUNK));
+    static const char SQL[] = SELECT_RUNS " WHERE num > $1 AND num < $2"
+                                          " AND tenant = $3 ORDER BY num DESC LIMIT $4";
+    return DB_QUERY(db, SQL, DB_I(through), DB_I(before), DB_I(f->tenant), DB_I(LIST_CHUNK));
+}
+
+enum { INDEXED_CHUNK = 32 };
+
+/* Those of these numbers that are the tenant's. */
+static struct db_rows *query_indexed(struct db *db, const struct run_filter *f, const int64_t *nums,
+                                     size_t count)
+{
+    static const char SQL[] =
+        SELECT_RUNS " WHERE num IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,"
+                    " $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29,"
+                    " $30, $31, $32) AND tenant = $33 ORDER BY num DESC";
+    struct db_value values[INDEXED_CHUNK + 1];
+    for (size_t i = 0; i < INDEXED_CHUNK; i++)
+        values[i] = DB_I(i < count ? nums[i] : 0);
+    values[INDEXED_CHUNK] = DB_I(f->tenant);
+    return db_query_values(db, SQL, values, ARRAY_LEN(values));
 }
 
 static struct db_rows *list_query(struct db *db, const struct run_filter *f, enum walk walk,
@@ -478,7 +489,7 @@ static struct db_rows *list_query(struct db *db, const struct run_filter *f, enu
 {
     switch (walk) {
     case WALK_ALL:
-        return query_all(db, f, before, through);
+        return query_recent(db, f, before, through);
     case WALK_BADLY:
         return query_badly(db, f, before);
     case WALK_BADLIES:
@@ -491,55 +502,90 @@ static struct db_rows *list_query(struct db *db, const struct run_filter *f, enu
     return NULL;
 }
 
-/* One query's worth. *before moves on to where the next one starts. */
-static enum err list_chunk(struct db *db, const struct run_filter *f, enum walk walk,
-                           int64_t through, run_each *each, void *ctx, int64_t *before,
-                           int64_t *ret_rows, bool *ret_full)
+/* A list as far as it has come. */
+struct run_list {
+    struct db *db;
+    const struct run_filter *filter;
+    enum walk walk;
+    int64_t through; /* of the index */
+    run_each *each;
+    void *ctx;
+    int64_t before; /* where the next chunk starts */
+    int64_t scanned;
+    bool full; /* the reader wants no more */
+    bool more; /* there may be more */
+};
+
+/* Passes on the rows that fit. Returns how many it read. */
+static int64_t pass_on(struct run_list *l, struct db_rows *rows)
 {
-    struct db_rows *rows = list_query(db, f, walk, *before, through);
-    *ret_rows = 0;
-    *ret_full = false;
+    int64_t count = 0;
     while (db_next(rows)) {
         struct run r;
         read_row(rows, &r);
-        bool fits = matches(rows, f, &r);
+        bool fits = matches(rows, l->filter, &r);
         bool damaged = db_skip_damaged(rows);
-        if (fits && !damaged && !each(ctx, &r)) {
-            *ret_full = true;
+        if (fits && !damaged && !l->each(l->ctx, &r)) {
+            l->full = true;
             break;
         }
-        ++*ret_rows;
-        *before = r.num;
+        count++;
+        l->before = r.num;
     }
+    l->scanned += count;
+    return count;
+}
+
+/* One query's worth. */
+static enum err list_chunk(struct run_list *l)
+{
+    struct db_rows *rows = list_query(l->db, l->filter, l->walk, l->before, l->through);
+    l->more = pass_on(l, rows) == LIST_CHUNK;
+    if (!l->more && !l->full && l->walk == WALK_ALL) {
+        l->before = l->through + 1; /* go on along the index */
+        l->more = true;
+    }
+    return db_rows_end(rows);
+}
+
+/* The same along the index. A run that it has and that does not exist is passed over. */
+static enum err list_indexed_chunk(struct run_list *l)
+{
+    int64_t nums[INDEXED_CHUNK];
+    size_t count = 0;
+    const struct run_walk walk = {l->filter->tenant, l->before, .down = true};
+    enum err e = run_blocks_list(l->db, &walk, nums, INDEXED_CHUNK, &count);
+    l->more = e == ERR_OK && count == INDEXED_CHUNK;
+    if (e != ERR_OK || count == 0)
+        return e;
+    struct db_rows *rows = query_indexed(l->db, l->filter, nums, count);
+    (void)pass_on(l, rows);
+    if (!l->full)
+        l->before = nums[count - 1];
     return db_rows_end(rows);
 }
 
 enum err runs_list(struct db *db, const struct run_filter *filter, int64_t before, run_each *each,
                    void *ctx, int64_t *ret_next)
 {
-    int64_t through;
-    int64_t scanned = 0;
+    struct run_list l = {.db = db,
+                         .filter = filter,
+                         .walk = walk_of(filter),
+                         .each = each,
+                         .ctx = ctx,
+                         .before = before,
+                         .more = true};
     int64_t scan_max = filter->search != NULL ? RUN_SEARCH_SCAN_MAX : PAGE_SCAN_MAX;
-    enum walk walk = walk_of(filter);
-    bool full = false;
-    bool more = true;
     /* A run's num is the time in its id, so ids are a range of nums. */
     int64_t lowest = uuid_time(filter->id_low);
     if (!uuid_is_nil(filter->id_high))
-        before = MIN(before, uuid_time(filter->id_high) + 1);
-    enum err e = late_index_through(db, &through);
-    while (e == ERR_OK && !full && more && scanned < scan_max) {
-        bool recent = before > through + 1 && walk == WALK_ALL;
-        int64_t rows;
-        e = list_chunk(db, filter, walk, through, each, ctx, &before, &rows, &full);
-        scanned += rows;
-        more = rows == LIST_CHUNK;
-        if (!more && !full && recent) {
-            before = through + 1; /* go on along the index */
-            more = true;
-        }
-        more = more && before > lowest;
+        l.before = MIN(before, uuid_time(filter->id_high) + 1);
+    enum err e = late_index_through(db, &l.through);
+    while (e == ERR_OK && !l.full && l.more && l.scanned < scan_max) {
+        bool indexed = l.walk == WALK_ALL && l.before <= l.through + 1;
+        e = indexed ? list_indexed_chunk(&l) : list_chunk(&l);
+        l.more = l.more && l.before > lowest;
     }
-    *ret_next = full || more ? before : -1;
+    *ret_next = l.full || l.more ? l.before : -1;
     return e;
 }

@@ -188,7 +188,7 @@ def test_the_doctor_finds_nothing_wrong_with_a_sound_file(stopped):
     ("INSERT INTO entity_states (entity, type_version, state) VALUES (1, 1, '1')", "entities"),
     ("INSERT INTO key_records (num, tenant, key, key_hash, route, fingerprint, raw_hash, status, says_created, body, replays, mismatches, created_at)"
      " SELECT 9, tenant, key, 0, route, x'" + "5a" * 32 + "', x'" + "5a" * 8 + "', 200, 1, '{}', 0, 0, 1 FROM idempotency WHERE key = 'k0'", "idempotency"),
-    ("INSERT INTO runs_index (tenant, num) VALUES (1, 1)", "indexes"),
+    ("INSERT INTO run_blocks (tenant, num) VALUES (1, 1)", "indexes"),
     ("UPDATE audit SET actor = 'somebody else'", "audit"),
     ("DELETE FROM audit WHERE seq = 1", "audit"),
 ])

@@ -109,7 +109,7 @@ def test_a_long_list_of_findings_is_cut_and_counted(server):
 # --- mending ---
 
 EVERYTHING = """DELETE FROM slots; DELETE FROM scopes; DELETE FROM lines; DELETE FROM line_scopes; DELETE FROM queue; DELETE FROM holding;
-    DELETE FROM runs_index; UPDATE indexed SET through = 1000000 WHERE name = 'idempotency'; DELETE FROM timers; UPDATE tenants SET active_runs = 0, queued_runs = 0"""
+    DELETE FROM run_blocks; UPDATE indexed SET through = 1000000 WHERE name = 'idempotency'; DELETE FROM timers; UPDATE tenants SET active_runs = 0, queued_runs = 0"""
 
 
 DERIVED = [
@@ -210,7 +210,7 @@ def test_a_repair_under_load_keeps_every_answer_true(server):
 
 def test_the_command_line_says_what_was_mended_and_checks_again(server):
     busy(server)
-    break_file(server, "UPDATE tenants SET active_runs = 9 WHERE id = 'acme'; INSERT INTO runs_index (tenant, num) VALUES (1, 1)")
+    break_file(server, "UPDATE tenants SET active_runs = 9 WHERE id = 'acme'; INSERT INTO run_blocks (tenant, num) VALUES (1, 1)")
     store = ["--store", server.store]
     r = pawl("doctor", *store)
     assert r.code == 1 and "slots: active_runs of the tenant is not" in r.out and "tenant acme, kept 9, counted 4" in r.out, r

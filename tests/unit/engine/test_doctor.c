@@ -227,7 +227,7 @@ static const char *const DERIVED[] = {
     "UPDATE lines SET waits_for = 500000",
     "INSERT INTO lines (tenant, scopes, waits_for, urgency, run) VALUES (77, '', 0, 0, 5)",
     "DELETE FROM slots; DELETE FROM queue; DELETE FROM lines; DELETE FROM line_scopes;"
-    "DELETE FROM scopes; DELETE FROM holding; DELETE FROM runs_index; DELETE FROM timers;"
+    "DELETE FROM scopes; DELETE FROM holding; DELETE FROM run_blocks; DELETE FROM timers;"
     "UPDATE tenants SET active_runs = 0, queued_runs = 0",
     "DELETE FROM timers",
     "UPDATE timers SET generation = generation + 1",
@@ -235,8 +235,11 @@ static const char *const DERIVED[] = {
     "INSERT INTO timers (due_at, run, ordinal, generation) VALUES (9000000000000, 5, 1, 1)",
     "DELETE FROM holding",
     "INSERT INTO holding (tenant, run) SELECT tenant, num FROM runs WHERE status = 'succeeded'",
-    "DELETE FROM runs_index",
-    "INSERT INTO runs_index (tenant, num) VALUES (1, 5)",
+    "DELETE FROM run_blocks",
+    "INSERT INTO run_blocks (tenant, num) VALUES (1, 5)",
+    "INSERT INTO run_blocks (tenant, num, runs) SELECT tenant, num - 1, ',1,' FROM run_blocks",
+    "UPDATE run_blocks SET runs = ''",
+    "UPDATE run_blocks SET runs = 'what'",
     "UPDATE indexed SET through = (SELECT max(num) FROM runs) WHERE name = 'run_keys'",
     "DELETE FROM indexed WHERE name = 'run_keys'",
     "DELETE FROM indexed",
@@ -542,7 +545,7 @@ static void a_mark_that_was_wrong_is_not_remembered(void **state)
     put_workflow(fixture, "plain", ONE_TASK);
     (void)start(fixture, "plain");
     restart_damaged(fixture, "UPDATE indexed SET through = (SELECT max(num) + 1000000000 FROM runs)"
-                             " WHERE name = 'runs'; DELETE FROM runs_index");
+                             " WHERE name = 'runs'; DELETE FROM run_blocks");
     settle(fixture);
     (void)start(fixture, "plain");
     assert_true(repaired(fixture) > 0);

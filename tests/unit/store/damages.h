@@ -68,7 +68,8 @@ static const char SOUND[] =
     "INSERT INTO timeline (run, seq, at, type) SELECT num, 3, 1, 'more' FROM runs WHERE num < 3;"
     "UPDATE indexed SET through = 7 WHERE name = 'runs';"
     "UPDATE indexed SET through = 2 WHERE name = 'idempotency';"
-    "INSERT INTO runs_index (tenant, num) SELECT tenant, num FROM runs WHERE num <= 7;"
+    "INSERT INTO run_blocks (tenant, num, runs) VALUES (1, 1, ',0,1,2,'), (1, 4, NULL),"
+    " (1, 5, ',0,1,2,');"
     "INSERT INTO holding (tenant, run) VALUES (1, 1), (1, 2), (1, 3);"
     "INSERT INTO key_records (num, tenant, key, key_hash, route, fingerprint, raw_hash, status,"
     " says_created, body, replays, mismatches, created_at) VALUES"
@@ -239,7 +240,9 @@ static inline struct check_result check_file(const char *path, unsigned depth, s
 #define WEBHOOK_MARK "there are webhooks"
 #define MARK_LOST "an index has lost"
 #define INDEX_MISSING "the index of runs lacks"
-#define INDEX_STRAY "the index of runs has"
+#define INDEX_STRAY "the index of runs has an entry"
+#define INDEX_TWICE "the index of runs has a run twice"
+#define INDEX_UNREAD "a block of the index of runs"
 #define HOLDING_MISSING "the index of active runs lacks"
 #define HOLDING_STRAY "the index of active runs has"
 
@@ -384,10 +387,15 @@ static const struct damage DAMAGES[] = {
     {"UPDATE indexed SET through = 1000000 WHERE name = 'timers'",
      {"timers are marked as folded past the end of the feed"}},
     {"UPDATE indexed SET through = 10 WHERE name = 'runs'", {INDEX_MISSING, HOLDING_MISSING}},
-    {"DELETE FROM runs_index WHERE num = 4", {INDEX_MISSING}},
-    {"UPDATE runs_index SET tenant = 2 WHERE num = 4", {INDEX_MISSING}},
-    {"INSERT INTO runs_index (tenant, num) VALUES (2, 8)", {INDEX_STRAY}},
-    {"INSERT INTO runs_index (tenant, num) VALUES (1, 0)", {INDEX_STRAY}},
+    {"DELETE FROM run_blocks WHERE num = 4", {INDEX_MISSING}},
+    {"UPDATE run_blocks SET runs = ',0,2,' WHERE num = 5", {INDEX_MISSING}},
+    {"UPDATE run_blocks SET tenant = 2 WHERE num = 4", {INDEX_MISSING}},
+    {"INSERT INTO run_blocks (tenant, num) VALUES (2, 8)", {INDEX_STRAY}},
+    {"INSERT INTO run_blocks (tenant, num) VALUES (1, 0)", {INDEX_STRAY}},
+    {"UPDATE run_blocks SET runs = ',0,90,' WHERE num = 4", {INDEX_STRAY}},
+    {"UPDATE run_blocks SET runs = ',0,1,' WHERE num = 4", {INDEX_TWICE}},
+    {"UPDATE run_blocks SET runs = ',0,1,2,and' WHERE num = 5", {INDEX_UNREAD, INDEX_MISSING}},
+    {"UPDATE run_blocks SET runs = '' WHERE num = 4", {INDEX_UNREAD, INDEX_MISSING}},
     {"DELETE FROM holding WHERE run = 2", {HOLDING_MISSING}},
     {"INSERT INTO holding (tenant, run) VALUES (1, 7)", {HOLDING_STRAY}},
     {"INSERT INTO holding (tenant, run) VALUES (2, 8)", {HOLDING_STRAY}},

@@ -64,7 +64,7 @@ static void everything_derived_can_be_made_anew_from_the_runs(void **state)
     const struct checked_file *f = *state;
     put_rows(f->file.text,
              "DELETE FROM slots; DELETE FROM lines; DELETE FROM line_scopes; DELETE FROM queue;"
-             "DELETE FROM holding; DELETE FROM runs_index; DELETE FROM timers WHERE due_at > 1;"
+             "DELETE FROM holding; DELETE FROM run_blocks; DELETE FROM timers WHERE due_at > 1;"
              "UPDATE tenants SET active_runs = 7, queued_runs = 7;"
              "UPDATE scopes SET active_runs = 7, queued_runs = 7");
     int64_t changed = 0;

@@ -68,21 +68,13 @@ void recent_runs_hold(struct recent_runs *r, int64_t num, bool holds)
         recent_runs_forget(r); /* the mark of the index was moved by a repair */
 }
 
-static int by_tenant(const void *a, const void *b)
-{
-    const struct indexed_run *x = a;
-    const struct indexed_run *y = b;
-    return x->tenant != y->tenant ? (x->tenant > y->tenant) - (x->tenant < y->tenant)
-                                  : by_num(a, b);
-}
-
 enum err recent_runs_index(struct recent_runs *r, struct db *db, int64_t last)
 {
     enum err e = ERR_OK;
     if (r->is_lost) {
         e = late_index_fill(db, last);
     } else {
-        qsort(r->runs, r->count, sizeof(*r->runs), by_tenant);
+        indexed_runs_sort(r->runs, r->count);
         e = late_index_add(db, r->runs, r->count, last);
     }
     if (e == ERR_OK)

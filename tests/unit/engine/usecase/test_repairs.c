@@ -36,7 +36,7 @@ static void a_repair_mends_what_is_derived_and_everything_goes_on(void **state)
         "UPDATE runs SET scopes = NULL",
         "UPDATE tenants SET active_runs = 7, queued_runs = 0",
         "DELETE FROM timers",
-        "DELETE FROM runs_index",
+        "DELETE FROM run_blocks",
         "DELETE FROM holding",
     };
     for (size_t i = 0; i < ARRAY_LEN(DAMAGES); i++) {
