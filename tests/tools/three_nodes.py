@@ -31,13 +31,14 @@ BUFFER = 1 << 16
 
 
 def option(words, name):
-    """The value of --name VALUE or --name=VALUE; None: it is not there."""
+    """The value of --name VALUE or --name=VALUE, of several the last; None: it is not there."""
+    found = None
     for i, word in enumerate(words):
         if word == name:
-            return words[i + 1]
-        if word.startswith(f"{name}="):
-            return word.split("=", 1)[1]
-    return None
+            found = words[i + 1]
+        elif word.startswith(f"{name}="):
+            found = word.split("=", 1)[1]
+    return found
 
 
 def without(words, name):

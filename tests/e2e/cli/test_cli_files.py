@@ -193,7 +193,7 @@ def test_the_doctor_finds_nothing_wrong_with_a_sound_file(stopped):
     ("DELETE FROM audit WHERE seq = 1", "audit"),
 ])
 def test_the_doctor_finds_what_was_tampered_with(stopped, sql, check):
-    write(stopped.db, FOLD_COUNTERS + sql)
+    write(stopped.db, FOLD_COUNTERS + sql, "acme")
     r = pawl("doctor", "--store", stopped.store)
     assert r.code == 1, r
     assert [row[:2] for row in r.rows[1:len(CHECKS) + 1]] == [[name, "no" if name == check else "yes"] for name in CHECKS], r

@@ -29,7 +29,7 @@ def test_a_new_python_project_runs_as_its_readme_says(dev_server, tenant, tmp_pa
         harness.wait_until(lambda: pawl("workflow", "show", "order", **where).code == 0, "the worker has stored its workflow")
         start = next(c for c in commands if c.startswith("pawl run start"))
         done = subprocess.run(["sh", "-c", start], capture_output=True, text=True,
-                              env=cli.environment(PATH=f"{os.path.dirname(harness.PAWL)}:{os.environ['PATH']}", **where))
+                              env=cli.environment(PATH=f"{os.path.dirname(harness.PROGRAM)}:{os.environ['PATH']}", **where))
         assert re.search(r"created  succeeded\noutput  \{\"shipped\":\"Ada\"\}", done.stdout), done
         large = pawl("run", "start", "order", "--input", '{"card":"c","amount":500,"to":"Eve"}', **where).out.split()[0]
         harness.wait_until(lambda: pawl("approval", "list", "--json", **where).json["items"], "it asks")

@@ -181,6 +181,20 @@ def test_shards_take_turns_to_give_jobs_to_a_worker_for_all_tenants(postgres, tm
         assert set(claimed) == set(tenants)
 
 
+def test_the_record_of_an_idempotency_key_is_found_whatever_shard_answered_its_request(postgres, tmp_path):
+    """API keys are made and revoked in shard 0, everything else of a tenant in its own."""
+    with nodes(postgres, tmp_path) as servers:
+        api = servers[0].client()
+        for tenant in tenants_of_both(servers):
+            made = api.post("/api/v1/keys", {"tenant": tenant, "role": "viewer"}, key="first", tenant=tenant)
+            assert api.put("/api/v1/workflows/w", {"steps": [{"name": "a", "type": "task", "handler": "h"}]}, key="own", tenant=tenant).status == 200
+            for key, path in (("first", "/api/v1/keys"), ("own", "/api/v1/workflows/w")):
+                record = f"/api/v1/idempotency-keys/{key}"
+                assert made.status == 200 and api.get(record, tenant=tenant).json["route"] == path
+                assert api.delete(record, tenant=tenant).status == 200
+                assert api.get(record, tenant=tenant).code == api.delete(record, tenant=tenant).code == "IDEMPOTENCY_KEY_NOT_FOUND"
+
+
 def test_the_outbox_of_all_tenants_is_one_list(postgres, tmp_path):
     with nodes(postgres, tmp_path) as servers:
         clients = [s.client() for s in servers]

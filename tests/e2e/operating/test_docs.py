@@ -28,7 +28,7 @@ def folder(tmp_path):
     work.mkdir()
     for there in ("examples", "deploy", "sdk"):
         (work / there).symlink_to(harness.ROOT / there)
-    (work / "build").symlink_to(pathlib.Path(harness.PAWL).parent)
+    (work / "build").symlink_to(pathlib.Path(harness.PROGRAM).parent)
     return work
 
 

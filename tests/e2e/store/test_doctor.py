@@ -38,7 +38,7 @@ def break_file(server, sql):
     """While the server does not run."""
     if server.process is not None:
         assert server.stop() == 0
-    write(server.db, FOLD_COUNTERS + sql)
+    write(server.db, FOLD_COUNTERS + sql, "acme")
 
 
 def start_again(server):

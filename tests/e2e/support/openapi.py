@@ -44,7 +44,7 @@ def operations():
 @functools.lru_cache(maxsize=None)
 def route_table():
     """Routes with their parameters, and errors, as the binary has them: see tests/tools/print_routes.c."""
-    program = pathlib.Path(harness.PAWL).parent / "tests/print_routes"
+    program = pathlib.Path(harness.PROGRAM).parent / "tests/print_routes"
     table = json.loads(subprocess.run([program], stdout=subprocess.PIPE, check=True).stdout)
     # The console, and the redirects to a provider and back, are for browsers, not a part of the API: docs/console.md describes them.
     return {**table, "routes": [r for r in table["routes"] if r["path"] != "/" and not r["path"].startswith(("/console", "/api/v1/oidc-"))]}
