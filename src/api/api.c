@@ -265,6 +265,18 @@ struct call *api_begin_for(struct api *api, struct http_request *req, const stru
     return begun(c, find_route(c, allow), allow);
 }
 
+bool api_may_forward(struct call *c)
+{
+    if (!c->has_session)
+        return true;
+    enum err e = caller_authorize(c);
+    if (e == ERR_OK)
+        e = check_media_type(c);
+    if (e != ERR_OK)
+        call_send_problem(c);
+    return e == ERR_OK;
+}
+
 void api_let_go(struct call *c)
 {
     struct http_request *req = c->req;

@@ -32,6 +32,9 @@ MUST_CHECK struct call *api_begin_for(struct api *api, struct http_request *req,
                                       const struct caller *caller);
 /* Answers it, now or later. */
 void api_go_on(struct api *api, struct call *call);
+/* What only this node can check before another one answers: what a browser sent with a session, of
+ * which the other one is not told. False: it has been answered. */
+MUST_CHECK bool api_may_forward(struct call *call);
 /* Instead of that: somebody else answers the request. */
 void api_let_go(struct call *call);
 

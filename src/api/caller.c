@@ -88,12 +88,13 @@ static enum err session_of(struct call *c)
 
 /* A tenant's keys are made in another shard than its own, which may not know it yet: the first
  * request makes it there too. */
-static bool creates_tenant(const struct call *c, struct str tenant)
+static bool is_known(const struct call *c, struct str tenant)
 {
     const struct api_auth *auth = c->api->config.auth;
     if (auth == NULL || !c->op.caller.all_tenants)
         return auth != NULL;
-    return tenant_id_ok(tenant) && auth->knows_tenant(auth->ctx, tenant);
+    struct str named = c->route->scope == OF_NAMED ? c->params[0] : tenant;
+    return tenant_id_ok(named) && auth->knows_tenant(auth->ctx, named);
 }
 
 /* The tenant that the key's holder acts on: its own, or with a key for "*" the one it names. */
@@ -101,7 +102,7 @@ static enum err key_caller(struct call *c, struct str tenant, const struct auth_
 {
     struct caller *who = &c->op.caller;
     who->all_tenants = str_is(id->tenant, "*");
-    who->creates_tenant = creates_tenant(c, tenant);
+    who->creates_tenant = who->tenant_known = is_known(c, tenant);
     who->role = id->role;
     who->actor = arena_str(&c->req->arena, id->actor);
     who->tenant = tenant.len > 0 ? tenant : arena_str(&c->req->arena, id->tenant);
@@ -119,6 +120,7 @@ static enum err dev_caller(struct call *c, struct str tenant, struct str actor)
     who->role = ROLE_ADMIN;
     who->creates_tenant = true;
     who->all_tenants = true;
+    who->tenant_known = c->route->scope == OF_NAMED && is_known(c, tenant);
     who->tenant = tenant.len > 0 ? tenant : STR("default");
     who->actor = actor.len > 0 ? actor : STR("dev");
     return ERR_OK;

@@ -254,14 +254,19 @@ static struct response read_head(struct forward *f, int status, struct str head)
     return r;
 }
 
+static bool asks_for_head(const struct forward *f)
+{
+    return str_is(f->req->method, "HEAD") && f->method.ptr == NULL;
+}
+
 static void choose_mode(struct forward *f, int status, struct str head)
 {
     struct response r = read_head(f, status, head);
     bool empty = status == 204 || status == 304;
     int64_t whole_max = f->collects ? HTTP_REPLY_MAX : NODE_BUFFER_MAX;
     f->mode = empty || (r.length >= 0 && r.length <= whole_max) ? MODE_WHOLE : MODE_STREAM;
-    if (str_is(f->req->method, "HEAD") && f->method.ptr == NULL)
-        f->mode = MODE_STREAM; /* whose length is not that of what is sent */
+    if (asks_for_head(f) && r.length >= 0)
+        f->mode = MODE_WHOLE; /* however long the body of GET is */
     if (r.not_taken.ptr != NULL) {
         f->mode = MODE_REFUSED;
         (void)snprintf(f->reason, sizeof(f->reason), "%.*s", STR_ARG(r.not_taken));
@@ -294,6 +299,8 @@ static bool send_whole(struct forward *f)
     struct response r = read_head(f, status, head);
     collect(f);
     r.reply.body = f->piece.len > 0 ? buf_str(&f->piece) : STR("");
+    if (asks_for_head(f))
+        r.reply.head_len = r.length;
     if (f->passes != NULL && buf_ok(&f->piece) && !f->passes(f, &r.reply))
         return false;
     if (r.ok && buf_ok(&f->piece))

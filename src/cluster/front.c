@@ -70,7 +70,8 @@ static void take(struct front *f, struct http_request *req)
         return;
     }
     if (errand_join_of(c, cluster) != JOIN_NONE) {
-        visit_all(f, c);
+        if (api_may_forward(c))
+            visit_all(f, c);
         return;
     }
     struct str tenant = tenant_of(c);
@@ -78,7 +79,7 @@ static void take(struct front *f, struct http_request *req)
     struct front_owner owner = cluster->owner_of(cluster->ctx, shard);
     if (owner.api != NULL)
         api_go_on(owner.api, c);
-    else
+    else if (api_may_forward(c))
         visit_begin(f, c, shard, tenant);
 }
 

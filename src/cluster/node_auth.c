@@ -82,7 +82,14 @@ enum token_field {
     FIELDS
 };
 
-enum { HAS_CALLER = 1, ALL_TENANTS = 2, CREATES_TENANT = 4, IDENTIFIES = 8, FLAGS_MAX = 15 };
+enum {
+    HAS_CALLER = 1,
+    ALL_TENANTS = 2,
+    CREATES_TENANT = 4,
+    IDENTIFIES = 8,
+    TENANT_KNOWN = 16,
+    FLAGS_MAX = 31
+};
 
 static void put_text(struct buf *out, struct str text)
 {
@@ -100,7 +107,8 @@ static void put_said(struct buf *out, struct node_auth *a, int64_t now_ms,
     unsigned flags = (claim->has_caller ? (unsigned)HAS_CALLER : 0) |
                      (claim->identifies ? (unsigned)IDENTIFIES : 0) |
                      (who->all_tenants ? (unsigned)ALL_TENANTS : 0) |
-                     (who->creates_tenant ? (unsigned)CREATES_TENANT : 0);
+                     (who->creates_tenant ? (unsigned)CREATES_TENANT : 0) |
+                     (who->tenant_known ? (unsigned)TENANT_KNOWN : 0);
     buf_printf(out, "%s %llu %lld %u %u %u", a->session, (unsigned long long)++a->number,
                (long long)now_ms, claim->shard, (unsigned)who->role, flags);
     put_text(out, who->tenant);
@@ -184,6 +192,7 @@ static bool read_claim(struct http_request *req, const struct str fields[static 
     who->role = (enum role)role;
     who->all_tenants = (flags & ALL_TENANTS) != 0;
     who->creates_tenant = (flags & CREATES_TENANT) != 0;
+    who->tenant_known = (flags & TENANT_KNOWN) != 0;
     return true;
 }
 

@@ -80,6 +80,7 @@ struct http_reply {
     } headers[12];
     size_t header_count;
     int file_fd;      /* > 0: the body is this file, closed when it is sent */
+    int64_t head_len; /* to HEAD, without a body: how long that of GET is; 0: that of `body` */
     struct str route; /* for metrics; ptr NULL: none matched */
 };
 

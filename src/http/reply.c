@@ -218,6 +218,8 @@ static bool is_head(const struct request *r)
 static int64_t content_length(struct request *r, const struct http_reply *reply)
 {
     struct stat info;
+    if (is_head(r) && reply->head_len > 0)
+        return reply->head_len;
     if (r->file_fd < 0)
         return (int64_t)reply->body.len;
     return fstat(r->file_fd, &info) == 0 ? info.st_size : -1;

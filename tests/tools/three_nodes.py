@@ -27,6 +27,7 @@ PAWL = os.environ.get("PAWL_NODE_BIN", str(ROOT / "build/pawl"))
 NODES = 3
 SHARDS = 6
 PR_SET_PDEATHSIG = 1
+PRELOAD = "THREE_NODES_PRELOAD"
 BUFFER = 1 << 16
 
 
@@ -65,7 +66,8 @@ class Node:
 
     def __init__(self, number, words, listen_host):
         command = [PAWL, *words, "--node", f"n{number}", "--listen", f"{listen_host}:0"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=in_the_child)  # pylint: disable=subprocess-popen-preexec-fn
+        env = {**os.environ, **({"LD_PRELOAD": os.environ[PRELOAD]} if PRELOAD in os.environ else {})}
+        self.process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True, preexec_fn=in_the_child)  # pylint: disable=subprocess-popen-preexec-fn
 
     def wait_ready(self):
         """(host, port) where it listens."""
@@ -132,18 +134,31 @@ def serve_connection(client, nodes, turn):
 
 
 def accept_all(listener, nodes):
+    """Until the listener is closed."""
     turn = 0
     while True:
-        client, _ = listener.accept()
+        try:
+            client, _ = listener.accept()
+        except OSError:
+            return
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         threading.Thread(target=serve_connection, args=(client, nodes, turn), daemon=True).start()
         turn += 1
+
+
+def without_preload():
+    """A library that is to make calls of the nodes fail must not be loaded here."""
+    library = os.environ.pop("LD_PRELOAD", None)
+    if library:
+        os.environ[PRELOAD] = library
+        os.execv(sys.executable, [sys.executable, *sys.argv])
 
 
 def main(words):
     store = option(words, "--store") or os.environ.get("PAWL_STORE", "")
     if words[:1] != ["serve"] or option(words, "--node") or not store.startswith(("postgres://", "postgresql://")):
         os.execv(PAWL, [PAWL, *words])
+    without_preload()
     host, port = (option(words, "--listen") or os.environ.get("PAWL_LISTEN", "127.0.0.1:7295")).rsplit(":", 1)
     listener = socket.create_server((host.strip("[]"), int(port)), backlog=1024)
     signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}

@@ -22,6 +22,7 @@ struct caller {
     struct str peer;   /* from where */
     enum role role;
     bool creates_tenant; /* --dev: a tenant exists as soon as it is named */
+    bool tenant_known;   /* it has keys, in another shard than its own: that may not know it yet */
     bool all_tenants;    /* its key is for "*", whichever tenant it names */
 };
 

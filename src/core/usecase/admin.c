@@ -30,7 +30,7 @@ static enum err tenant_named(struct op *op, struct read_tx *tx, struct str id, b
     }
     bool own_creates = op->caller.creates_tenant;
     op->caller.tenant = id;
-    op->caller.creates_tenant = create;
+    op->caller.creates_tenant = create || op->caller.tenant_known;
     enum err e = read_tx_tenant(tx, op, ret);
     op->caller.tenant = own;
     op->caller.creates_tenant = own_creates;

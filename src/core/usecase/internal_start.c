@@ -46,7 +46,8 @@ enum err internal_start(struct tx *tx, const struct internal_start *s, struct pr
     struct op op;
     op_init(&op, &UC_START_RUN);
     op.input = &in;
-    op.caller = (struct caller){tenant->id, s->actor, s->peer, ROLE_OPERATOR, false, false};
+    op.caller = (struct caller){
+        .tenant = tenant->id, .actor = s->actor, .peer = s->peer, .role = ROLE_OPERATOR};
     if (s->key.ptr != NULL)
         set_key(&op, s);
     e = execute_op(&op, tx);

@@ -7,6 +7,7 @@ import uuid
 
 import pytest
 
+import rawhttp
 from harness import ROOT, ROOT_KEY, together, wait_until
 from nodes import bearer, nodes, tenants_of_both
 
@@ -201,6 +202,44 @@ def test_a_session_that_was_signed_out_ends_on_every_node(postgres, tmp_path):
             assert people[i].delete("/api/v1/sessions").status == 200
             for p in people:
                 wait_until(lambda p=p: p.get("/api/v1/tenants").status == 401, "the session has ended")
+
+
+def test_a_forwarded_body_of_a_browser_must_say_that_it_is_json(postgres, tmp_path):
+    """A page of another site can send a form, but no JSON without asking first; the node that answers does not see the session."""
+    with nodes(postgres, tmp_path, dev=False, env={"PAWL_ROOT_KEY": ROOT_KEY}) as servers:
+        for name in ("one", "two", "three", "four"):
+            root = servers[0].client(headers=bearer(ROOT_KEY))
+            key = root.post("/api/v1/keys", {"tenant": name, "role": "admin"}).json["key"]
+            page = {"Sec-Fetch-Site": "same-origin"}
+            cookie = wait_until(lambda k=key: servers[0].client().post("/api/v1/sessions", {"key": k}, headers=page).header("Set-Cookie"), "the key is known")
+            with rawhttp.Wire(servers[0].port) as wire:
+                wire.send(f"PUT /api/v1/workflows/w HTTP/1.1\r\nHost: x\r\nCookie: {cookie.split(';')[0]}\r\nSec-Fetch-Site: same-origin\r\n"
+                          "Content-Length: 2\r\n\r\n{}".encode())
+                assert wire.answer().status == 415
+
+
+def test_head_says_how_long_the_answer_of_another_node_is(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        for tenant in tenants_of_both(servers):
+            with rawhttp.Wire(servers[0].port) as wire:
+                lengths = []
+                for method in ("GET", "HEAD"):
+                    wire.send(rawhttp.request(method, "/api/v1/runs", headers=[f"X-Tenant-ID: {tenant}"]))
+                    lengths.append(wire.answer(head_only=method == "HEAD").header("Content-Length"))
+                assert lengths[0] == lengths[1] is not None
+
+
+def test_a_tenant_that_has_only_a_key_yet_is_shown_whatever_shard_it_is_in(postgres, tmp_path):
+    with nodes(postgres, tmp_path, dev=False, env={"PAWL_ROOT_KEY": ROOT_KEY}) as servers:
+        root = servers[0].client(headers=bearer(ROOT_KEY))
+        for name in (f"t{n}" for n in range(8)):
+            key = root.post("/api/v1/keys", {"tenant": name, "role": "admin"}).json["key"]
+            own = servers[0].client(headers=bearer(key))
+            for client in (own, root):
+                wait_until(lambda c=client: c.get("/api/v1/me").status == 200, "the key is known")
+                assert client.get(f"/api/v1/tenants/{name}").json["id"] == name
+                assert client.get(f"/api/v1/tenants/{name}/settings").status == 200
+            assert own.get("/api/v1/tenants/nobody").code == root.get("/api/v1/tenants/nobody").code == "TENANT_NOT_FOUND"
 
 
 def test_a_request_that_claims_to_be_forwarded_is_refused(postgres, tmp_path):

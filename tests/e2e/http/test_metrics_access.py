@@ -61,6 +61,7 @@ def test_scrapers_at_once_all_get_what_has_happened_before(api, tenant):
         assert gauge(text, "pawl_slots_held")[tenant] == 1
 
 
+@pytest.mark.one_node("every process bounds the labels of its own metrics")
 def test_gauges_show_the_tenants_with_the_most_runs_and_the_sum_of_the_rest():
     with harness.server() as s:
         def settle(part):

@@ -17,6 +17,8 @@ from inspect_store import all_runs, assert_healthy
 FAULTS = [("accept", errno.EMFILE), ("accept", errno.ENOMEM), ("accept", errno.ECONNABORTED), ("recv", errno.ECONNRESET),
           ("recv", errno.ENOMEM), ("send", errno.ECONNRESET), ("send", errno.EPIPE), ("epoll_wait", errno.EINTR)]
 NTH = (1, 2, 3, 5)
+LOST = {"STORE_BUSY"} if stores.POSTGRES else set()
+LOST |= {"SHARD_UNAVAILABLE", "STORE_FAILED"} if stores.SEVERAL_NODES else set()
 SHORT_S = 2  # a connection that is not answered by then is given up, and another one is tried
 
 
@@ -50,10 +52,10 @@ def faulty(fault_library):
 
 
 def once(s, do):
-    """The answer, or None: the connection was lost, or nobody answered, or the server has lost its connection to PostgreSQL."""
+    """The answer, or None: the connection was lost, or nobody answered, or the server has lost its connection to PostgreSQL or to a node."""
     with contextlib.suppress(OSError, http.client.HTTPException):
         r = do(harness.Client(s.port, timeout=SHORT_S))
-        return None if stores.POSTGRES and r.code == "STORE_BUSY" else r
+        return None if r.code in LOST else r
     return None
 
 

@@ -175,6 +175,7 @@ def test_routes_are_labelled_by_their_pattern(api):
     assert routes - patterns - pages <= {"", "other", "none"}, routes - patterns
 
 
+@pytest.mark.one_node("every process bounds the labels of its own metrics")
 def test_tenant_labels_are_bounded_at_1000():
     with harness.server() as s:
         def starts(part):
@@ -191,6 +192,7 @@ def test_tenant_labels_are_bounded_at_1000():
 
 # --- memory and logs ---
 
+@pytest.mark.one_node("the memory of one process")
 def test_idle_memory_is_small():
     with harness.server(tls=False) as s:  # the promise; OpenSSL's tables are some 2 MiB more
         assert_alive(s.client())
@@ -256,6 +258,7 @@ def test_a_signal_drains(number):
         assert again.json["created"] is False and again.json["run_id"] == started.json["run_id"]
 
 
+@pytest.mark.one_node("the request in progress is for a shard whose node has ended: all are stopped at once")
 def test_a_drain_waits_for_a_request_in_progress_and_a_second_signal_does_not():
     with harness.server() as s:
         with rawhttp.Wire(s.port) as slow, rawhttp.Wire(s.port) as stuck:
@@ -310,6 +313,7 @@ def test_a_drain_under_load_loses_nothing_acknowledged():
 
 # --- systemd ---
 
+@pytest.mark.one_node("every process speaks to systemd for itself")
 @pytest.mark.parametrize("kind", ["path", "abstract"])
 def test_systemd_is_told_of_readiness_and_the_end(tmp_path, kind):
     name = str(tmp_path / "notify") if kind == "path" else f"\0pawl-test-{os.getpid()}-{free_port()}"

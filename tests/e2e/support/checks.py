@@ -5,6 +5,15 @@ TRACE_ID = re.compile(r"[0-9a-f]{32}")
 CODE = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
+def without_shards(found):
+    """What several nodes answer as one server would say it: they add which shard something is in."""
+    if isinstance(found, dict):
+        return {name: without_shards(value) for name, value in found.items() if name not in ("shard", "heads")}
+    if isinstance(found, list):
+        return [without_shards(item) for item in found]
+    return re.sub(r", shard \d+", "", found) if isinstance(found, str) else found
+
+
 def assert_private(reply):
     """No cache may keep an answer, and no browser may take it for another type."""
     assert reply.header("Cache-Control") == "no-store" and reply.header("X-Content-Type-Options") == "nosniff", reply.headers

@@ -2,6 +2,7 @@
 import contextlib
 
 import harness
+from nodes import each_node
 
 # Seven events a run, all in one commit.
 AT_ONCE = [{"name": "a", "type": "transform", "output": 1}, {"name": "say", "type": "emit", "event": "order.placed", "payload": {"n": "${input.n}"}},
@@ -9,7 +10,9 @@ AT_ONCE = [{"name": "a", "type": "transform", "output": 1}, {"name": "say", "typ
 
 
 def bus_of(api):
-    return api.get("/readyz").json["dependencies"]["bus"]
+    """What the server says of its bus: of several nodes one that has something to say, and what waits at all."""
+    said = [node.get("/readyz").json["dependencies"]["bus"] for node in each_node(api)]
+    return {**next((bus for bus in said if bus["status"] != "ok"), said[0]), "waiting": sum(bus["waiting"] for bus in said)}
 
 
 def waiting(api):

@@ -65,11 +65,27 @@ class Wire:
         for line in lines[1:]:
             name, value = line.split(":", 1)
             headers[name.strip().lower()] = value.strip()
-        length = 0 if head_only or status < 200 else int(headers["content-length"])
+        if head_only or status < 200:
+            return harness.Reply(status, headers, b"")
+        chunked = headers.get("transfer-encoding") == "chunked"  # a large answer that comes from another node
+        return harness.Reply(status, headers, self._chunks() if chunked else self._bytes(int(headers["content-length"])))
+
+    def _bytes(self, length):
         while len(self.buffer) < length:
             assert self._more(), "the body ended early"
         body, self.buffer = self.buffer[:length], self.buffer[length:]
-        return harness.Reply(status, headers, body)
+        return body
+
+    def _chunks(self):
+        body = b""
+        while True:
+            while b"\r\n" not in self.buffer:
+                assert self._more(), "the body ended early"
+            size, self.buffer = self.buffer.split(b"\r\n", 1)
+            chunk = self._bytes(int(size, 16) + 2)[:-2]
+            if not chunk:
+                return body
+            body += chunk
 
     def closed(self):
         """True once the server has ended the connection with nothing more to say."""

@@ -190,7 +190,12 @@ static inline void call_init(struct call *c, struct fixture *fixture,
     memset(c, 0, sizeof(*c));
     op_init(&c->op, use_case);
     c->fixture = fixture;
-    c->op.caller = (struct caller){STR("acme"), STR("tester"), STR("here"), ROLE_ADMIN, true, true};
+    c->op.caller = (struct caller){.tenant = STR("acme"),
+                                   .actor = STR("tester"),
+                                   .peer = STR("here"),
+                                   .role = ROLE_ADMIN,
+                                   .creates_tenant = true,
+                                   .all_tenants = true};
     c->op.input = &c->input;
     c->op.done = call_done;
     c->op.bytes = 100;
