@@ -44,6 +44,10 @@ this_thread = threading.local()
 # which need the speed or the size of the real thing, on the release build, together with the files that show it to users.
 RELEASE_TESTS = ["operating/test_docs.py", "operating/test_examples.py", "operating/test_deploy_rules.py", "store/test_store_file.py"]
 # Unit tests too run once, on the ASan build; on the release build only those that do more there (tests/CMakeLists.txt).
+# With every allocation failing `make test` lets the first eight of a change fail one by one there, then larger and larger steps; `make asan`
+# the first fifty, in three times the time. TSan has the tests in which threads meet; `make tsan` all that have threads.
+COARSE_SWEEPS = {"PAWL_TEST_EACH": "8"}
+THREAD_TARGETS = ["pawl", "thread_tests"]
 RELEASE_TARGETS = ["pawl", "libpawl_shared", "libpawl_static", "sim", "print_routes", "bench/all", "release_tests"]
 SHARES = 6
 # Groups that `make test` leaves out.
@@ -235,14 +239,15 @@ def cppcheck():
                  "--suppressions-list=tools/cppcheck.txt", "--error-exitcode=1", "-Isrc", "-DPAWL_VERSION=\"x\"", "-Isdk/c/include", "-Isdk/c/src", "-j", JOBS, "src", "sdk/c/src")()
 
 
-def stages(deep=False):
-    """In the order in which each pool begins those that are ready: what others need first, of those that wait the long ones first, so that
+def stages(only=None):
+    """`only`: a group, of which all is run. In the order in which each pool begins those that are ready: what others need first, of those that wait the long ones first, so that
     short ones even out the end."""
     slow = {"PAWL_SANITIZED": "1", **SANITIZER_ENV}
+    all_threads, sweeps = only == "tsan", {} if only == "asan" else COARSE_SWEEPS
     return [
         Stage("build", "release", build("build", targets=RELEASE_TARGETS)),
         Stage("build-asan", "asan", build("build-asan", "-DPAWL_SANITIZE=address")),
-        Stage("build-tsan", "tsan", build("build-tsan", "-DPAWL_SANITIZE=thread")),
+        Stage("build-tsan", "tsan", build("build-tsan", "-DPAWL_SANITIZE=thread", targets=[] if all_threads else THREAD_TARGETS)),
         Stage("e2e slow", "release", e2e("build", marks="slow"), ["build"], WAITING),
         *(Stage(f"e2e-asan {i + 1}", "asan", e2e("build-asan", e2e_share(i), slow, "not slow"), ["build-asan"], WAITING) for i in range(SHARES)),
         Stage("console", "release", library("node", "console/tools/check.mjs"), ["build"], WAITING),
@@ -260,9 +265,9 @@ def stages(deep=False):
         *(Stage(f"e2e on postgres {i + 1}", "postgres", e2e("build", e2e_share(i, []), on=POSTGRES), ["build"], WAITING) for i in range(SHARES)),
         *(Stage(f"e2e on nodes {i + 1}", "nodes", e2e("build", e2e_share(i, []), THREE_NODES, on=POSTGRES), ["build"], WAITING) for i in range(SHARES)),
         Stage("unit on postgres", "postgres", build("build", targets=["unit_on_postgres"]), ["build"]),
-        Stage("unit-asan", "asan", unit("build-asan", SANITIZER_ENV), ["build-asan"]),
+        Stage("unit-asan", "asan", unit("build-asan", {**SANITIZER_ENV, **sweeps}), ["build-asan"]),
         Stage("unit", "release", unit("build", label="release"), ["build"]),
-        Stage("unit-tsan", "tsan", unit("build-tsan", SANITIZER_ENV), ["build-tsan"]),
+        Stage("unit-tsan", "tsan", unit("build-tsan", SANITIZER_ENV, None if all_threads else "threads"), ["build-tsan"]),
         Stage("simulator", "release", check("build/sim", "--seeds", "1..10000", "--jobs", JOBS), ["build"]),
         Stage("simulator twice", "release", check("build/sim", "--seeds", "1..100", "--twice"), ["build"]),
         Stage("simulator of nodes", "release", check("build/sim", "--nodes", "--seeds", "1..500", "--jobs", JOBS), ["build"]),
@@ -274,7 +279,7 @@ def stages(deep=False):
         Stage("mutants fit", "lint", check(PYTHON, "tests/mutants/check.py"), ["build"]),
         Stage("format", "lint", formatted),
         Stage("cppcheck", "lint", cppcheck),
-        Stage("clang-tidy", "lint", lambda: tidy(deep), ["build"]),
+        Stage("clang-tidy", "lint", lambda: tidy(deep=only == "lint"), ["build"]),
     ]
 
 
@@ -339,7 +344,7 @@ def run_pool(schedule, pool, results):
 
 def chosen(only, names):
     """The stages of a group and what they need; or those that are named, alone."""
-    every = stages(deep=only == "lint")
+    every = stages(only)
     unknown = set(names) - {s.name for s in every}
     if unknown:
         sys.exit(f"test.py: there is no stage {min(unknown)!r}; there are: {', '.join(s.name for s in every)}")

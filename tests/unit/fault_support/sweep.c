@@ -11,7 +11,8 @@
 
 enum {
     CALLS_MAX = 1000000, /* of one change: more would have no end */
-    EACH_MAX = 50,       /* so many calls fail one after the other, then larger and larger steps */
+    EACH_MAX = 50,       /* so many calls fail one after the other, then larger and larger steps;
+                            PAWL_TEST_EACH: fewer */
 };
 
 enum sweep_kind { SWEEP_NOTHING, SWEEP_STORE, SWEEP_MEMORY, SWEEP_MEMORY_ONCE };
@@ -26,6 +27,12 @@ static enum sweep_kind sweep_kind(void)
     return strcmp(wanted, "memory") == 0 ? SWEEP_MEMORY : SWEEP_STORE;
 }
 
+static int64_t each_max(void)
+{
+    const char *wanted = getenv("PAWL_TEST_EACH");
+    return wanted == NULL ? EACH_MAX : MAX(1, strtoll(wanted, NULL, 10));
+}
+
 static bool is_of_memory(enum sweep_kind kind)
 {
     return kind == SWEEP_MEMORY || kind == SWEEP_MEMORY_ONCE;
@@ -38,7 +45,7 @@ struct sweep {
 
 static void sweep_arm(struct sweep *s)
 {
-    s->nth += 1 + s->nth / EACH_MAX;
+    s->nth += 1 + s->nth / each_max();
     assert(s->nth < CALLS_MAX);
     if (s->kind == SWEEP_MEMORY)
         memory_arm(s->nth);
