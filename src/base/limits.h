@@ -356,7 +356,7 @@ enum {
     NODE_URL_LEN_MAX = 256,
     NODE_LEASE_MS = 5 * 1000,             /* by the database's clock: after it others take the shards of a node that is gone */
     NODE_RENEW_MS = 1500,                 /* between renewals: three may fail */
-    NODE_ANSWER_MS = 2 * 1000,            /* the database answers the node by then, or it connects again and still has its lease */
+    NODE_ANSWER_MS = 3 * 1000,            /* the database answers the node by then, or it connects again and still has its lease */
     NODE_LOCK_MS = 300,                   /* longest wait for the row of a shard, whose owner is in the middle of a commit */
 
     /* --- keys and caches --- */

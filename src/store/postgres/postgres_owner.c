@@ -12,6 +12,8 @@ enum {
     LOCK_POLL_MS = 50,
     LOST_MAX = 16 * 1024 * 1024, /* more commits than a server loses that are not on disk yet */
     EPOCHS_TOLD_APART = 1024,    /* owners whose commits may be lost at once */
+    EPOCHS_PER_TAKING =
+        1000000, /* where a shard is not in the directory's database: begin_epoch() */
 };
 
 /* --- locks of the session --- */
@@ -69,7 +71,8 @@ enum err postgres_lock(struct postgres_db *db, struct problem *p)
  * old one would find its commits on disk. */
 static void begin_numbers(struct postgres_db *db, int64_t last_num)
 {
-    int64_t skipped = (1 + db->epoch % EPOCHS_TOLD_APART) * LOST_MAX;
+    int64_t owner = db->epoch + db->epoch / EPOCHS_PER_TAKING; /* one apart, or an odd number */
+    int64_t skipped = (1 + owner % EPOCHS_TOLD_APART) * LOST_MAX;
     db->numbers_after = last_num + skipped;
 }
 

@@ -421,6 +421,34 @@ static void a_sync_does_not_take_the_commit_of_another_owner_for_the_lost_one(vo
     db_close(db);
 }
 
+/* Each finds the same last commit, because the server has lost those of all before it. The shard is
+ * in another database than the directory, where epochs are a million apart. */
+static void no_owner_gives_numbers_that_an_earlier_one_gave_and_lost(void **state)
+{
+    enum { OWNERS = 40 };
+    char url[DB_PATH_MAX];
+    char wanted[DB_PATH_MAX + 32];
+    int64_t given[OWNERS];
+    struct db *db = open_writer(file_of(state).text);
+    make_notes(db);
+    db_close(db);
+    run_outside(state, "UPDATE directory SET part_of = 'x'");
+    test_store_url(file_of(state).text, url, sizeof(url));
+    for (int i = 0; i < OWNERS; i++) {
+        struct problem problem;
+        (void)snprintf(wanted, sizeof(wanted), "%s&epoch=%d", url, 2 + i);
+        struct db_config config = {.url = str_of(wanted), .access = DB_WRITER, .env = &ENV_SYSTEM};
+        problem_init(&problem);
+        assert_ok(db_open(&config, &problem, &db));
+        assert_ok(note_in_a_transaction(db, i));
+        given[i] = number_of(db, "SELECT max(num) FROM commits");
+        db_close(db);
+        run_outside(state, "DELETE FROM commits WHERE num = (SELECT max(num) FROM commits)");
+        for (int earlier = 0; earlier < i; earlier++)
+            assert_int_not_equal(given[i], given[earlier]);
+    }
+}
+
 /* --- several hosts --- */
 
 /* The URL with other hosts before its own, as folders of sockets. */
@@ -609,6 +637,7 @@ int main(void)
         folder_test(a_sync_goes_on_after_its_connection_was_lost),
         folder_test(a_sync_after_which_the_commit_is_missing_fails_for_good),
         folder_test(a_sync_does_not_take_the_commit_of_another_owner_for_the_lost_one),
+        folder_test(no_owner_gives_numbers_that_an_earlier_one_gave_and_lost),
         folder_test(hosts_that_are_dead_or_silent_are_passed_over),
         folder_test(who_must_not_wait_leaves_a_server_that_stands_still),
         folder_test(a_server_that_stands_still_is_left_when_another_one_is_the_primary),
