@@ -12,9 +12,10 @@ enum {
 
 /* --- errors --- */
 
+/* Also one that was being opened when the time was up. */
 bool postgres_is_lost(const struct postgres_db *db)
 {
-    return db->conn == NULL || PQstatus(db->conn) == CONNECTION_BAD;
+    return db->conn == NULL || PQstatus(db->conn) != CONNECTION_OK;
 }
 
 /* By the beginning of the SQLSTATE: the first that fits. */

@@ -27,7 +27,7 @@ static bool answers_elsewhere(const struct postgres_db *db)
 
 static bool give_up(struct postgres_db *db, const char *why)
 {
-    LOG(LOG_WARN, "PostgreSQL does not answer: connecting again", LOG_Z("why", why));
+    LOG(LOG_WARN, "giving a connection to PostgreSQL up", LOG_Z("why", why));
     PQfinish(db->conn);
     db->conn = NULL;
     return false;
@@ -40,10 +40,10 @@ bool postgres_await_result(struct postgres_db *db)
         struct pollfd fd = {.fd = PQsocket(db->conn), .events = POLLIN};
         int64_t left = MIN(until - env_mono_ms(db->env), (int64_t)LOOK_ELSEWHERE_MS);
         if (left > 0 && poll(&fd, 1, (int)left) != 0) {
-            if (PQconsumeInput(db->conn) == 0)
-                return false;
+            if (PQconsumeInput(db->conn) == 0) /* it may be open still, with half an answer */
+                return give_up(db, PQerrorMessage(db->conn));
         } else if (env_mono_ms(db->env) >= until) {
-            return give_up(db, "it takes too long");
+            return give_up(db, "it does not answer");
         } else if (db->patience_ms == 0 && answers_elsewhere(db)) {
             return give_up(db, "another server is the primary");
         }
@@ -62,6 +62,8 @@ PGresult *postgres_last_result(struct postgres_db *db, bool sent)
         last = result;
     }
     PQclear(last);
+    if (!sent && !postgres_is_lost(db))
+        (void)give_up(db, PQerrorMessage(db->conn)); /* it can take no statement */
     return NULL;
 }
 

@@ -1,4 +1,5 @@
 /* The directory of a cluster: leases, who may take a shard, and what fences an old owner. */
+#include "store/cut_proxy.h"
 #include "store/notes.h"
 
 #include "store/postgres/cluster_store.h"
@@ -405,6 +406,64 @@ static void reconnecting_never_reaches_the_next_owners_epoch(void **state)
     cluster_store_close(a);
 }
 
+/* --- a database that does not answer --- */
+
+/* Takes connections and never answers. */
+static int listen_in(const char *folder)
+{
+    struct sockaddr_un address = socket_in(folder);
+    int silent = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    assert_int_equal(bind(silent, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(silent, 8), 0);
+    return silent;
+}
+
+static void stop_listening(int silent, const char *folder)
+{
+    close(silent);
+    assert_int_equal(unlink(socket_in(folder).sun_path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* The URL has two hosts: both are silent for a while, and then the first one is back. */
+static void a_node_is_back_when_a_silent_database_is(void **state)
+{
+    struct path url = store_of(state);
+    struct path real;
+    struct path x = path_in(*state, "x");
+    struct path y = path_in(*state, "y");
+    char hosts[4 * DB_PATH_MAX];
+    char *host = strstr(url.text, "host=") + strlen("host=");
+    char *rest = strchr(host, '&');
+    (void)snprintf(real.text, sizeof(real.text), "%.*s", (int)(rest - host), host);
+    (void)snprintf(hosts, sizeof(hosts), "%.*s%s,%s%s", (int)(host - url.text), url.text, x.text,
+                   y.text, rest);
+    assert_int_equal(symlink(real.text, x.text), 0);
+    cluster_store_close(open_cluster(state));
+    struct cluster_store *a = NULL;
+    struct problem p;
+    problem_init(&p);
+    assert_ok(cluster_store_open(hosts, &ENV_SYSTEM, &p, &a));
+    assert_ok(cluster_store_join(a, "a", "http://127.0.0.1:1", &p));
+    assert_int_equal(unlink(x.text), 0);
+    int silent[] = {listen_in(x.text), listen_in(y.text)};
+    run_outside(state, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+                       " WHERE application_name = 'pawl'");
+    assert_int_equal(cluster_store_renew(a, &p), ERR_STORE_BUSY);
+    problem_clear(&p);
+    assert_int_equal(cluster_store_renew(a, &p), ERR_STORE_BUSY);
+    problem_clear(&p);
+    assert_false(cluster_store_is_connected(a));
+    stop_listening(silent[0], x.text);
+    stop_listening(silent[1], y.text);
+    assert_int_equal(symlink(real.text, x.text), 0);
+    assert_ok(cluster_store_renew(a, &p));
+    assert_int_equal(unlink(x.text), 0);
+    problem_release(&p);
+    cluster_store_close(a);
+}
+
 /* --- what others learn --- */
 
 static void a_change_of_keys_is_known_everywhere(void **state)
@@ -463,6 +522,7 @@ int main(void)
         folder_test(a_database_with_shards_is_no_cluster_of_its_own),
         folder_test(an_owner_that_lost_a_shard_elsewhere_cannot_commit),
         folder_test(reconnecting_never_reaches_the_next_owners_epoch),
+        folder_test(a_node_is_back_when_a_silent_database_is),
         folder_test(a_change_of_keys_is_known_everywhere),
         folder_test(a_node_that_is_drained_stays_so_and_one_that_leaves_is_forgotten),
     };
