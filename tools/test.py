@@ -264,6 +264,8 @@ def stages(only=None):
         Stage("sdk c", "asan", c_library("build-asan", SANITIZER_ENV), ["build-asan"], WAITING),
         *(Stage(f"e2e on postgres {i + 1}", "postgres", e2e("build", e2e_share(i, []), on=POSTGRES), ["build"], WAITING) for i in range(SHARES)),
         *(Stage(f"e2e on nodes {i + 1}", "nodes", e2e("build", e2e_share(i, []), THREE_NODES, on=POSTGRES), ["build"], WAITING) for i in range(SHARES)),
+        Stage("build eager", "postgres", build("build", targets=["eager_tests"]), ["build"]),
+        Stage("unit on eager", "postgres", unit("build", label="eager"), ["build eager"]),
         Stage("unit on postgres", "postgres", build("build", targets=["unit_on_postgres"]), ["build"]),
         Stage("unit-asan", "asan", unit("build-asan", {**SANITIZER_ENV, **sweeps}), ["build-asan"]),
         Stage("unit", "release", unit("build", label="release"), ["build"]),
