@@ -3,6 +3,7 @@
 
 #include "api/call.h"
 #include "base/log.h"
+#include "cluster/errand/errand.h"
 #include "cluster/visit.h"
 #include "domain/tenant.h"
 
@@ -22,8 +23,7 @@ struct front *front_new(const struct front_config *config)
     f->auth = node_auth_new(config->secret, config->session);
     f->client = node_client_new(&config->client);
     f->view = config->cluster.view(config->cluster.ctx);
-    f->shared.jobs_seen = calloc(config->cluster.shard_count, sizeof(*f->shared.jobs_seen));
-    if (f->auth != NULL && f->client != NULL && f->shared.jobs_seen != NULL)
+    if (f->auth != NULL && f->client != NULL)
         return f;
     front_free(f);
     return NULL;
@@ -36,7 +36,6 @@ void front_free(struct front *f)
     assert(f->visits == NULL);
     node_client_free(f->client);
     node_auth_free(f->auth);
-    free(f->shared.jobs_seen);
     free(f);
 }
 

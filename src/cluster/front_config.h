@@ -26,8 +26,6 @@ struct front_cluster {
     uint64_t (*view)(const void *ctx);
     /* What owner_of() says seems to be wrong: look again soon. */
     void (*refresh)(const void *ctx);
-    /* Of a shard that this node serves: grows when one of its queues got a job. */
-    uint64_t (*jobs_ready)(const void *ctx, size_t shard);
     /* A clock that all nodes share. */
     int64_t (*now_ms)(const void *ctx);
 };

@@ -26,12 +26,6 @@ static void refresh(const void *ctx)
     node_refresh((struct node *)(uintptr_t)ctx);
 }
 
-static uint64_t jobs_ready(const void *ctx, size_t shard)
-{
-    struct node_shard s = node_shard_at(ctx, shard);
-    return s.engine != NULL ? engine_jobs_ready(s.engine) : 0;
-}
-
 static int64_t now_ms(const void *ctx)
 {
     return node_now_ms(ctx);
@@ -39,14 +33,6 @@ static int64_t now_ms(const void *ctx)
 
 struct front_cluster node_front_cluster(struct node *node)
 {
-    return (struct front_cluster){
-        .ctx = node,
-        .shard_count = node_shard_count(node),
-        .shard_of = shard_of,
-        .owner_of = owner_of,
-        .view = view,
-        .refresh = refresh,
-        .jobs_ready = jobs_ready,
-        .now_ms = now_ms,
-    };
+    return (struct front_cluster){node,  node_shard_count(node), shard_of, owner_of, view, refresh,
+                                  now_ms};
 }

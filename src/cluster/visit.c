@@ -4,6 +4,7 @@
 #include "api/routes.h"
 #include "base/json/read.h"
 #include "base/log.h"
+#include "cluster/errand/errand.h"
 #include "runtime/auth.h"
 
 enum {
@@ -27,7 +28,6 @@ struct visit {
     struct str session; /* of the process it was sent to */
     int tries;
     bool under_way;
-    bool rests;   /* a claim: until a shard of this node gets a job */
     bool unknown; /* a node may have acted on it */
     bool revoked;
     int64_t lost_at_ms; /* when its node lost the shard; 0: it has it */
@@ -101,11 +101,6 @@ static void go_on(struct visit *v)
             answer_without_jobs(v);
         else
             answer(v, ERR_NO_MEMORY, "No memory for the request");
-        return;
-    }
-    v->rests = step.rests;
-    if (v->rests) {
-        v->until_ms = now + CLAIM_REST_MS;
         return;
     }
     v->claim.shard = (unsigned)step.shard;
@@ -317,7 +312,7 @@ static bool passes(struct forward *forward, struct http_reply *reply)
     struct visit *v = forward->owner;
     bool is_answer = errand_is_answer(&v->errand, forward->req, reply, &forward->piece);
     if (is_answer && v->errand.join == JOIN_CLAIM)
-        v->front->shared.turn = v->claim.shard + 1;
+        v->front->turn = v->claim.shard + 1;
     return is_answer;
 }
 
@@ -385,7 +380,7 @@ void visit_all(struct front *f, struct call *c)
     int64_t now = env_mono_ms(f->config.env);
     if (v == NULL)
         return;
-    if (!errand_begin(&v->errand, c, &f->config.cluster, &f->shared, now)) {
+    if (!errand_begin(&v->errand, c, &f->config.cluster, f->turn, now)) {
         errand_end(&v->errand);
         (void)call_no_memory(c);
         call_send_problem(c);
@@ -445,21 +440,9 @@ static void check_key(struct visit *v)
         give_up(v);
 }
 
-static void check_resting(struct visit *v, int64_t now)
-{
-    if (!http_is_connected(v->forward.req)) {
-        http_hang_up(v->forward.req);
-        leave(v);
-    } else if (now >= v->until_ms || errand_has_news(&v->errand)) {
-        go_on(v);
-    }
-}
-
 static void check_waiting(struct visit *v, int64_t now)
 {
-    if (v->rests)
-        check_resting(v, now);
-    else if (!v->under_way && (v->front->view > v->view || now >= v->until_ms))
+    if (!v->under_way && (v->front->view > v->view || now >= v->until_ms))
         try_now(v);
 }
 
@@ -482,11 +465,10 @@ void visits_poll(struct front *f)
         next = v->next;
         if (moved && v->under_way)
             check_owner(v, now);
-        bool waits = !v->under_way;
-        if (checks_keys && (v->under_way || v->rests))
-            check_key(v);
-        else if (waits)
+        if (!v->under_way)
             check_waiting(v, now);
+        else if (checks_keys)
+            check_key(v);
     }
 }
 
@@ -507,8 +489,6 @@ int visits_timeout_ms(const struct front *f)
 void visits_end_streams(struct front *f)
 {
     for (struct visit *v = f->visits; v != NULL; v = v->next) {
-        if (v->errand.join == JOIN_CLAIM)
-            v->errand.until_ms = 0; /* it is answered without jobs */
         if (v->route->stream == NULL || !v->under_way)
             continue;
         v->forward.ends_well = true;

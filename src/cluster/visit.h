@@ -5,7 +5,6 @@
 
 #include "api/call.h"
 #include "base/limits.h"
-#include "cluster/errand/errand.h"
 #include "cluster/forward.h"
 #include "cluster/front_config.h"
 #include "cluster/node_auth.h"
@@ -20,12 +19,12 @@ struct front {
     struct node_auth *auth;
     struct node_client *client;
     struct visit *visits;
-    size_t waiting;              /* of them that are not under way */
-    struct errand_shared shared; /* its turn is after the shard that the last claim had jobs of */
-    uint64_t view;               /* when the owners of the visits were checked */
-    uint64_t epoch;              /* when their keys were */
-    int64_t next_pulse_ms;       /* when sessions are checked again */
-    int64_t failure_log_at_ms;   /* not before: a line about requests that were not answered */
+    size_t waiting;            /* of them that are not under way */
+    size_t turn;               /* after the shard that the last claim had jobs of */
+    uint64_t view;             /* when the owners of the visits were checked */
+    uint64_t epoch;            /* when their keys were */
+    int64_t next_pulse_ms;     /* when sessions are checked again */
+    int64_t failure_log_at_ms; /* not before: a line about requests that were not answered */
     int64_t failures_unlogged;
 };
 

@@ -483,11 +483,6 @@ void engine_export_span(struct engine *e, const struct span *span)
 
 /* --- the end, and operators --- */
 
-uint64_t engine_jobs_ready(const struct engine *e)
-{
-    return atomic_load(&e->parts.jobs_ready);
-}
-
 void engine_end_calls(struct engine *e)
 {
     outgoing_drain(e->parts.outgoing, env_mono_ms(e->parts.env));

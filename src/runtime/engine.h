@@ -86,10 +86,6 @@ void engine_poll(struct engine *engine, bool readable);
 /* How long the loop may sleep. */
 int engine_timeout_ms(const struct engine *engine);
 
-/* Grows when a queue of the store got a job, on disk: a claim may find one that found none before.
- */
-uint64_t engine_jobs_ready(const struct engine *engine);
-
 /* --- the end --- */
 
 /* Begins no more outgoing calls; everything else goes on. Called before engine_drain() by whoever

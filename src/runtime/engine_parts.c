@@ -45,7 +45,6 @@ static struct receivers receivers_of(struct engine_parts *parts)
         .waiting = &parts->waiting_callers,
         .subscribers = subscriptions_count(parts->subscriptions),
         .auth_epoch = &parts->auth_epoch,
-        .jobs_ready = &parts->jobs_ready,
         .has_calls = &parts->has_calls,
         .has_deliveries = &parts->has_deliveries,
         .relay = parts->relay,

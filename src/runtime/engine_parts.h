@@ -56,7 +56,6 @@ struct engine_parts {
     struct subscriptions *subscriptions;
     atomic_int waiting_callers;
     atomic_ullong auth_epoch;
-    atomic_ullong jobs_ready; /* how often a queue got a job */
     struct outgoing *outgoing;
     atomic_bool has_calls;
     struct relay *relay;             /* NULL: there is no bus */

@@ -45,9 +45,6 @@ static void hand_out(struct walk *w, const struct effect *x)
 {
     switch (x->kind) {
     case EFFECT_JOB_READY:
-        atomic_fetch_add(w->to->jobs_ready, 1);
-        w->for_waiters = true;
-        return;
     case EFFECT_RUN_ENDED:
     case EFFECT_UPDATES_DECIDED:
         w->for_waiters = true;

@@ -23,7 +23,6 @@ struct receivers {
     const atomic_int *waiting;        /* callers that wait for a job, a run or an update */
     const atomic_int *subscribers;    /* to events */
     atomic_ullong *auth_epoch;        /* raised when an API key changed */
-    atomic_ullong *jobs_ready;        /* raised when a queue has a job */
     atomic_bool *has_calls;           /* set when the server has HTTP steps to do */
     atomic_bool *has_deliveries;      /* set when webhooks have something to send */
     struct relay *relay;              /* NULL: there is no bus */

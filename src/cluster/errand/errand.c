@@ -5,10 +5,7 @@
 #include "base/json/write.h"
 #include "domain/tenant.h"
 
-enum {
-    SLICE_MS = 100,  /* how long a claim waits at a shard of another node before it asks the next */
-    ROUND_MS = 2000, /* after that all shards are asked again: owners change */
-};
+enum { SLICE_MS = 100 }; /* how long a claim waits at one shard before it asks the next */
 
 /* --- which shards --- */
 
@@ -97,7 +94,6 @@ static bool read_claim(struct errand *e, const struct call *c, int64_t now_ms)
         ok = e->claim.ptr != NULL;
     }
     e->until_ms = now_ms + wait_ms;
-    e->round_ms = now_ms;
     json_free(body);
     problem_release(&ignored);
     return ok;
@@ -145,14 +141,11 @@ bool errand_collects(const struct errand *e)
 }
 
 bool errand_begin(struct errand *e, const struct call *c, const struct front_cluster *cluster,
-                  const struct errand_shared *shared, int64_t now_ms)
+                  size_t turn, int64_t now_ms)
 {
-    *e = (struct errand){.join = errand_join_of(c, cluster),
-                         .route = c->route,
-                         .cluster = cluster,
-                         .seen = shared->jobs_seen};
+    *e = (struct errand){.join = errand_join_of(c, cluster), .route = c->route, .cluster = cluster};
     buf_init(&e->sum, ERRAND_BYTES_MAX);
-    return set_order(e, c, shared->turn) && (e->join != JOIN_CLAIM || read_claim(e, c, now_ms)) &&
+    return set_order(e, c, turn) && (e->join != JOIN_CLAIM || read_claim(e, c, now_ms)) &&
            (e->join != JOIN_BATCH || read_batch(e, c)) &&
            (!errand_collects(e) || errand_read_query(e, c->req));
 }
@@ -163,7 +156,27 @@ void errand_end(struct errand *e)
     buf_release(&e->sum);
 }
 
-/* --- waiting claims --- */
+bool errand_next(struct errand *e, struct arena *arena, int64_t now_ms, struct errand_step *ret)
+{
+    bool first_round = e->steps < e->count;
+    size_t step = e->steps++;
+    *ret = (struct errand_step){.shard = e->order[step % e->count], .body = e->items};
+    if (e->join == JOIN_PAGES)
+        ret->shard = e->shard;
+    if (errand_collects(e)) {
+        ret->query = errand_shard_query(e, arena, step);
+        return ret->query.ptr != NULL;
+    }
+    if (e->join == JOIN_CHAIN)
+        return first_round;
+    if (!first_round && (e->join != JOIN_CLAIM || now_ms >= e->until_ms))
+        return false;
+    if (e->claim.ptr == NULL)
+        return true;
+    int64_t wait_ms = first_round ? 0 : MIN(e->until_ms - now_ms, (int64_t)SLICE_MS);
+    ret->body = claim_waiting(e, arena, wait_ms);
+    return ret->body.ptr != NULL;
+}
 
 static bool has_jobs(struct str body)
 {
@@ -175,114 +188,6 @@ static bool has_jobs(struct str body)
     json_free(answer);
     problem_release(&ignored);
     return !none;
-}
-
-static bool is_here(const struct errand *e, size_t shard)
-{
-    return e->cluster->owner_of(e->cluster->ctx, shard).api != NULL;
-}
-
-static bool is_elsewhere(const struct errand *e, size_t shard)
-{
-    struct front_owner owner = e->cluster->owner_of(e->cluster->ctx, shard);
-    return owner.api == NULL && owner.url.ptr != NULL;
-}
-
-static bool has_news(const struct errand *e, size_t shard)
-{
-    uint64_t ready = e->cluster->jobs_ready(e->cluster->ctx, shard);
-    if (ready < e->seen[shard])
-        e->seen[shard] = 0; /* the shard was opened again */
-    return is_here(e, shard) && ready > e->seen[shard];
-}
-
-bool errand_has_news(const struct errand *e)
-{
-    for (size_t i = 0; i < e->count; i++) {
-        if (has_news(e, e->order[i]))
-            return true;
-    }
-    return false;
-}
-
-/* The next one for which `wanted` holds; e->count: none. */
-static size_t find_step(const struct errand *e,
-                        bool (*wanted)(const struct errand *e, size_t shard))
-{
-    for (size_t i = 0; i < e->count; i++) {
-        if (wanted(e, e->order[(e->steps + i) % e->count]))
-            return i;
-    }
-    return e->count;
-}
-
-/* Which shard is asked next; false: none for now. All of them once. Then those of this node that
- * got a job, one claim for each job; and those of other nodes, where it waits for a while. Never
- * two at a time, so that no job is claimed that nobody takes. */
-static bool choose_shard(struct errand *e, int64_t now_ms, int64_t *ret_wait_ms)
-{
-    size_t skipped = 0;
-    *ret_wait_ms = 0;
-    if (e->steps >= e->count && now_ms >= e->round_ms + ROUND_MS) {
-        e->round_ms = now_ms;
-        e->steps = 0;
-    }
-    if (e->steps >= e->count) {
-        skipped = find_step(e, has_news);
-        if (skipped < e->count) {
-            e->seen[e->order[(e->steps + skipped) % e->count]]++;
-        } else {
-            skipped = find_step(e, is_elsewhere);
-            *ret_wait_ms = MIN(e->until_ms - now_ms, (int64_t)SLICE_MS);
-        }
-    }
-    e->steps += skipped + 1;
-    return skipped < e->count;
-}
-
-static bool next_claim(struct errand *e, struct arena *arena, int64_t now_ms,
-                       struct errand_step *ret)
-{
-    int64_t wait_ms;
-    if (e->steps >= e->count && now_ms >= e->until_ms)
-        return false;
-    ret->rests = !choose_shard(e, now_ms, &wait_ms);
-    if (ret->rests)
-        return true;
-    ret->shard = e->order[(e->steps - 1) % e->count];
-    e->asked_at = e->cluster->jobs_ready(e->cluster->ctx, ret->shard);
-    ret->body = claim_waiting(e, arena, wait_ms);
-    return ret->body.ptr != NULL;
-}
-
-/* The shard that was asked has nothing: nor has it for claims that would ask for what came before.
- */
-static bool claim_is_done(struct errand *e, const struct http_reply *reply)
-{
-    size_t shard = e->order[(e->steps - 1) % e->count];
-    bool none = reply->status == 200 && !has_jobs(reply->body);
-    if (none)
-        e->seen[shard] = MAX(e->seen[shard], e->asked_at);
-    return !none && reply->status != 503;
-}
-
-/* --- the next shard --- */
-
-bool errand_next(struct errand *e, struct arena *arena, int64_t now_ms, struct errand_step *ret)
-{
-    *ret = (struct errand_step){.body = e->items};
-    if (e->join == JOIN_CLAIM && e->claim.ptr != NULL)
-        return next_claim(e, arena, now_ms, ret);
-    bool first_round = e->steps < e->count;
-    size_t step = e->steps++;
-    ret->shard = e->order[step % e->count];
-    if (e->join == JOIN_PAGES)
-        ret->shard = e->shard;
-    if (errand_collects(e)) {
-        ret->query = errand_shard_query(e, arena, step);
-        return ret->query.ptr != NULL;
-    }
-    return first_round;
 }
 
 /* Keeps what this shard knows, and of the last one also what nobody knows. False: some are left. */
@@ -341,7 +246,7 @@ bool errand_is_answer(struct errand *e, struct http_request *req, struct http_re
     case JOIN_FIND:
         return reply->status != 404 || e->steps == e->count;
     case JOIN_CLAIM:
-        return claim_is_done(e, reply);
+        return fine ? has_jobs(reply->body) : reply->status != 503;
     case JOIN_BATCH:
         return !fine || batch_is_done(e, &reply->body, &req->arena);
     case JOIN_PAGES:

@@ -7,29 +7,17 @@
 
 /* JOIN_NONE when the request is for one shard. */
 enum route_join errand_join_of(const struct call *c, const struct front_cluster *cluster);
-/* What all errands of a node share. */
-struct errand_shared {
-    size_t turn;         /* where to begin, so that shards take turns */
-    uint64_t *jobs_seen; /* of each shard, how much of jobs_ready() claims have asked for already */
-};
-
-/* False when memory ran out. */
+/* False when memory ran out. `turn` says where to begin, so that shards take turns. */
 MUST_CHECK bool errand_begin(struct errand *e, const struct call *c,
-                             const struct front_cluster *cluster,
-                             const struct errand_shared *shared, int64_t now_ms);
+                             const struct front_cluster *cluster, size_t turn, int64_t now_ms);
 void errand_end(struct errand *e);
 
 /* What the next shard is sent; ptr NULL: as it came. */
 struct errand_step {
-    bool rests; /* nothing now: a claim waits for errand_has_news(), or CLAIM_REST_MS */
     size_t shard;
     struct str query;
     struct str body;
 };
-
-enum { CLAIM_REST_MS = 100 };
-/* Has a shard of this node got a job that no claim has asked for? */
-bool errand_has_news(const struct errand *e);
 
 /* False: nothing is left, or memory ran out. */
 MUST_CHECK bool errand_next(struct errand *e, struct arena *arena, int64_t now_ms,

@@ -16,11 +16,8 @@ struct errand {
     size_t steps;     /* so far */
     struct str query; /* without a cursor; ptr NULL: it is sent as it came */
     /* Of a claim. */
-    int64_t until_ms;  /* how long it may wait */
-    int64_t round_ms;  /* when it asked all shards last */
-    uint64_t asked_at; /* jobs_ready() of the shard that it asks, before that */
-    uint64_t *seen;    /* of each shard, of all claims: what they have asked for already */
-    struct str claim;  /* its body up to the member wait_ms; ptr NULL: it is sent as it came */
+    int64_t until_ms; /* how long it may wait */
+    struct str claim; /* its body up to the member wait_ms; ptr NULL: it is sent as it came */
     /* Of a batch. */
     struct str items;    /* the body without a claim; ptr NULL: it is sent as it came */
     struct str *results; /* as JSON; ptr NULL: not known yet */

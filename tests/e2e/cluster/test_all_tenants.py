@@ -1,7 +1,5 @@
 """Requests about all tenants, on several nodes with several shards: every shard has its part in the answer."""
-import concurrent.futures
 import json
-import re
 import sys
 import urllib.parse
 
@@ -41,11 +39,6 @@ def all_pages(api, path, tenant, headers=None):
         link = r.header("Link") or ""
         assert (f"cursor={urllib.parse.quote(cursor, safe='~')}" in link) if cursor else link == ""
     return items, pages
-
-
-def observed(api, series):
-    found = re.findall(rf"^{series} (\S+)$", api.get("/metrics").raw.decode(), re.MULTILINE)
-    return sum(map(float, found))
 
 
 # --- figures ---
@@ -200,27 +193,6 @@ def test_the_record_of_an_idempotency_key_is_found_whatever_shard_answered_its_r
                 assert made.status == 200 and api.get(record, tenant=tenant).json["route"] == path
                 assert api.delete(record, tenant=tenant).status == 200
                 assert api.get(record, tenant=tenant).code == api.delete(record, tenant=tenant).code == "IDEMPOTENCY_KEY_NOT_FOUND"
-
-
-def test_a_waiting_worker_for_all_tenants_asks_when_there_is_a_job_and_not_before(postgres, tmp_path):
-    with nodes(postgres, tmp_path, count=1) as (server,):
-        api = server.client(timeout=60)
-
-        def asked():
-            return observed(api, r'pawl_http_request_duration_seconds_count{[^}]*jobs/claim[^}]*}')
-
-        tenants = [f"t-{i}" for i in range(12)]
-        for tenant in tenants:
-            assert api.put(f"/api/v1/tenants/{tenant}", {}, tenant=tenant).status == 200
-            api.workflow(tenant)
-        before = asked()
-        assert api.post("/api/v1/jobs/claim", {"worker_id": "w", "wait_ms": 1500}, tenant="*").json == {"jobs": []}
-        assert asked() - before == 8 + 1  # each shard once, and the worker itself
-        for tenant in tenants:
-            with concurrent.futures.ThreadPoolExecutor() as pool:
-                waits = pool.submit(api.post, "/api/v1/jobs/claim", {"worker_id": "w", "wait_ms": 30_000}, tenant="*")
-                assert server.client().start(tenant).status == 200
-                assert [job["tenant"] for job in waits.result().json["jobs"]] == [tenant]
 
 
 def test_the_outbox_of_all_tenants_is_one_list(postgres, tmp_path):

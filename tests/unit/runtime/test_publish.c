@@ -15,7 +15,6 @@ struct fixture {
     struct metrics *registry;
     atomic_int waiting, subscribers;
     atomic_ullong auth_epoch;
-    atomic_ullong jobs_ready;
     atomic_bool has_calls, has_deliveries;
     atomic_llong unpublished;
     struct receivers to;
@@ -39,7 +38,6 @@ static void fixture_open(struct fixture *f)
         .waiting = &f->waiting,
         .subscribers = &f->subscribers,
         .auth_epoch = &f->auth_epoch,
-        .jobs_ready = &f->jobs_ready,
         .has_calls = &f->has_calls,
         .has_deliveries = &f->has_deliveries,
         .unpublished_events = &f->unpublished,
