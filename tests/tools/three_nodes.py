@@ -28,6 +28,8 @@ NODES = 3
 SHARDS = 6
 PR_SET_PDEATHSIG = 1
 PRELOAD = "THREE_NODES_PRELOAD"
+# No proxy of the environment, and any certificate: it asks its own children.
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=ssl._create_unverified_context()))
 BUFFER = 1 << 16
 
 
@@ -84,7 +86,7 @@ class Node:
     def owners(self):
         """Of each shard, as this node knows them; None: nobody serves it now."""
         try:
-            with urllib.request.urlopen(f"{self.url}/readyz", context=ssl._create_unverified_context(), timeout=10) as answer:
+            with OPENER.open(f"{self.url}/readyz", timeout=10) as answer:
                 return [shard["owner"] if shard["state"] == "serving" else None for shard in json.load(answer)["shards"]]
         except (urllib.error.URLError, OSError, ValueError):
             return [None]
@@ -165,7 +167,9 @@ def main(words):
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     # Refused if a server was here before, which then goes on with what there is; the nodes say what else may be wrong.
     subprocess.run([PAWL, "cluster", "init", "--shards", str(SHARDS), "--store", store], check=False, capture_output=True)
-    nodes = [Node(number, without(words, "--listen"), host) for number in range(1, NODES + 1)]
+    cert = option(words, "--tls-cert")
+    words = [*without(words, "--listen"), *(["--node-ca", cert] if cert else [])]
+    nodes = [Node(number, words, host) for number in range(1, NODES + 1)]
     for node in nodes:
         if node.wait_ready() is None:  # it has said why
             return node.process.wait()

@@ -115,6 +115,7 @@ def leave_in_the_middle(port, data):
     reset(sock)
 
 
+@pytest.mark.one_node("a node that has given its answer to another one cannot see what the client takes of it")
 def test_jobs_whose_answer_is_not_taken_to_its_end_are_given_back(api, dev_server, tenant):
     api.workflow(tenant)
     runs = [api.start(tenant, body=LARGE).json["run_id"] for _ in range(4)]
