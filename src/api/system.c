@@ -39,14 +39,28 @@ static void add_shards(const struct api_config *config, struct json_out *o)
     json_close(o, ']');
 }
 
+/* What waits in all shards of this node; the state is that of one which has trouble, if any. */
+static struct engine_outbox whole_outbox(const struct api_config *config)
+{
+    struct engine_outbox all = {0};
+    struct engine *engine = some_engine(config);
+    for (size_t i = 0; engine != NULL; i++) {
+        struct engine_outbox one = {0};
+        engine_outbox(engine, &one);
+        int64_t depth = all.depth + one.depth;
+        if (i == 0 || strcmp(all.status, "ok") == 0)
+            all = one;
+        all.depth = depth;
+        engine = config->node != NULL ? config->node->engine_at(config->node->ctx, i + 1) : NULL;
+    }
+    return all;
+}
+
 /* A server whose bus is down takes all work and keeps the events: it is ready, and reports the
  * bus's state. */
 static void add_bus(struct call *c, struct json_out *o)
 {
-    struct engine_outbox outbox = {0};
-    struct engine *engine = some_engine(&c->api->config);
-    if (engine != NULL)
-        engine_outbox(engine, &outbox);
+    struct engine_outbox outbox = whole_outbox(&c->api->config);
     if (outbox.bus == NULL)
         return;
     json_open(o, "bus", '{');

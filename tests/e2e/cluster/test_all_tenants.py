@@ -195,6 +195,18 @@ def test_the_record_of_an_idempotency_key_is_found_whatever_shard_answered_its_r
                 assert api.get(record, tenant=tenant).code == api.delete(record, tenant=tenant).code == "IDEMPOTENCY_KEY_NOT_FOUND"
 
 
+def test_a_node_says_how_many_events_of_all_its_shards_wait_for_the_bus(postgres, tmp_path):
+    with nodes(postgres, tmp_path, env={"PAWL_BUS": "nats://127.0.0.1:1"}) as servers:
+        api = servers[0].client()
+        tenants = tenants_of_both(servers)
+        for tenant in tenants:
+            api.workflow(tenant)
+            assert api.start(tenant).status == 200
+        timelines = [api.get(f"/api/v1/runs/{run['id']}/events", tenant=tenant).json["items"] for tenant in tenants for run in api.get("/api/v1/runs", tenant=tenant).json["items"]]
+        said = lambda: sum(s.client().get("/readyz").json["dependencies"]["bus"]["waiting"] for s in servers)
+        wait_until(lambda: said() == sum(map(len, timelines)), "all of them wait")
+
+
 def test_the_outbox_of_all_tenants_is_one_list(postgres, tmp_path):
     with nodes(postgres, tmp_path) as servers:
         clients = [s.client() for s in servers]
