@@ -429,9 +429,15 @@ static bool key_holds(const struct visit *v)
     return e != ERR_UNAUTHENTICATED;
 }
 
+/* Signs out, or revokes a key: it may be the one that it was asked with. */
+static bool ends_key(const struct visit *v)
+{
+    return v->route->scope == OF_FIRST && strcmp(v->route->method, "DELETE") == 0;
+}
+
 static void check_key(struct visit *v)
 {
-    if (v->revoked || key_holds(v))
+    if (v->revoked || ends_key(v) || key_holds(v))
         return;
     v->revoked = v->forward.ends_well = true;
     if (v->under_way)

@@ -114,6 +114,7 @@ def revoked_while(locked, root, role, ask):
     return asking, got
 
 
+@pytest.mark.one_node("other nodes hear of a revocation a moment after it is answered: ADR 46")
 def test_a_start_that_waits_is_told_nothing_once_its_key_is_revoked(locked, root):
     root.put("/api/v1/tenants/waits", {})
     root.workflow("waits")

@@ -210,6 +210,7 @@ def test_a_lost_lease_is_an_error_and_a_decision_is_a_span():
     assert (top.attributes["pawl.run.status"], top.status["code"]) == ("denied", ERROR)
 
 
+@pytest.mark.one_node("a forwarded request has a span in each of two nodes")
 def test_ids_and_times_outlive_a_restart():
     with exporting() as (server, api, tenant, collector):
         api.workflow(tenant, "w", [{"name": n, "type": "task", "handler": "h"} for n in ("a", "b")])
@@ -227,6 +228,7 @@ def test_ids_and_times_outlive_a_restart():
 
 # --- the collector ---
 
+@pytest.mark.one_node("a forwarded request has a span in each of two nodes")
 def test_everything_is_sent_before_an_orderly_stop():
     with exporting() as (server, api, tenant, collector):
         runs = {work(api, tenant)[0].json["run_id"] for _ in range(20)}
@@ -236,6 +238,7 @@ def test_everything_is_sent_before_an_orderly_stop():
         assert len([s for s in collector.spans() if s.kind == SERVER]) == 1 + 20 * 4, "the tenant; a workflow, a start, a claim and a result each"
 
 
+@pytest.mark.one_node("a forwarded request has a span in each of two nodes")
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
 def test_a_batch_that_the_collector_cannot_take_now_is_sent_again(status):
     with exporting((status, {}), (200, {})) as (server, api, tenant, collector):
