@@ -20,6 +20,8 @@ enum { ROW_BYTES_STEP = 512 }; /* allocations are multiples of it, so that rows 
 struct row_cache {
     size_t bytes;
     struct kept_row *spare; /* the last one that was removed: memory for the next */
+    struct kept_row *held;  /* not written yet, if is_held: else only memory */
+    bool is_held;
     struct kept_row *slots[ROW_CACHE_ROWS];
 };
 
@@ -36,19 +38,29 @@ static void remove_at(struct row_cache *c, struct kept_row **slot)
     *slot = NULL;
 }
 
-void row_cache_clear(struct row_cache *c)
+static void remove_all(struct row_cache *c)
 {
-    for (size_t i = 0; c != NULL && c->bytes > 0 && i < ROW_CACHE_ROWS; i++) {
+    for (size_t i = 0; c->bytes > 0 && i < ROW_CACHE_ROWS; i++) {
         if (c->slots[i] != NULL)
             remove_at(c, &c->slots[i]);
     }
 }
 
+void row_cache_clear(struct row_cache *c)
+{
+    if (c == NULL)
+        return;
+    remove_all(c);
+    c->is_held = false;
+}
+
 void row_cache_free(struct row_cache *c)
 {
     row_cache_clear(c);
-    if (c != NULL)
+    if (c != NULL) {
         free(c->spare);
+        free(c->held);
+    }
     free(c);
 }
 
@@ -171,7 +183,7 @@ void row_cache_put(struct row_cache *c, const struct row_shape *shape, int64_t o
     k->owner = owner;
     k->part = part;
     if (c->bytes + k->bytes > ROW_CACHE_BYTES_MAX)
-        row_cache_clear(c);
+        remove_all(c);
     struct kept_row **slot = &c->slots[slot_of(owner, part)];
     if (*slot != NULL)
         remove_at(c, slot);
@@ -183,4 +195,26 @@ void row_cache_drop(struct row_cache *c, const struct row_shape *shape, int64_t 
 {
     if (find(c, shape, owner, part) != NULL)
         remove_at(c, &c->slots[slot_of(owner, part)]);
+}
+
+bool row_cache_hold(struct row_cache *c, const struct row_shape *shape, const void *row)
+{
+    if (c == NULL)
+        return false;
+    assert(!c->is_held);
+    free(c->spare); /* the memory of the last one comes next */
+    c->spare = c->held;
+    c->held = copy_row(c, shape, row, text_bytes_of(shape, row));
+    c->is_held = c->held != NULL;
+    return c->is_held;
+}
+
+const void *row_cache_held(const struct row_cache *c, const struct row_shape *shape)
+{
+    return c != NULL && c->is_held && c->held->shape == shape ? c->held->row : NULL;
+}
+
+void row_cache_unhold(struct row_cache *c)
+{
+    c->is_held = false;
 }

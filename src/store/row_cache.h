@@ -3,6 +3,8 @@
  * the cache true as they write. A rollback and a failed commit empty it, and so does whatever
  * changes rows past those functions.
  *
+ * Besides it holds one row that is not written yet, because it may become part of another one.
+ *
  * A row is a struct that one X-macro describes (store/columns.h). Its texts are copied. */
 #ifndef PAWL_STORE_ROW_CACHE_H
 #define PAWL_STORE_ROW_CACHE_H
@@ -40,5 +42,13 @@ void row_cache_put(struct row_cache *c, const struct row_shape *shape, int64_t o
                    const void *row);
 void row_cache_drop(struct row_cache *c, const struct row_shape *shape, int64_t owner,
                     int64_t part);
+
+/* A row that is to be written in the same transaction. There is only one at a time. False: no room,
+ * so it has to be written now. */
+MUST_CHECK bool row_cache_hold(struct row_cache *c, const struct row_shape *shape, const void *row);
+/* NULL: there is none. */
+const void *row_cache_held(const struct row_cache *c, const struct row_shape *shape);
+/* It is written, or about to be. The row itself stays readable until the next one is held. */
+void row_cache_unhold(struct row_cache *c);
 
 #endif

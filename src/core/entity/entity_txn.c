@@ -386,6 +386,7 @@ static enum err open_call(struct entity_txn *m)
     if (x->calls > JOB_ORDINAL_MAX) /* years later the numbers come round again */
         e = jobs_remove(m->tx->db, x->num, ordinal);
     struct job job = job_row_blank(m->tx, x->num, ordinal, x->tenant);
+    job.id = jobs_new_id(m->tx->env, x->num, ordinal);
     job.step = JOB_OF_ENTITY;
     job.queue = queue;
     job.item = migrates ? CALL_MIGRATE : CALL_SIGNALS;

@@ -76,6 +76,7 @@ struct job job_blank(const struct run_txn *m, size_t step, int64_t ordinal, int6
 {
     const struct step_def *def = &m->def->steps[step];
     struct job job = job_row_blank(m->tx, m->run.num, ordinal, m->run.tenant);
+    job.id = ordinal == 1 ? jobs_first_id(m->run.id) : jobs_new_id(m->tx->env, job.owner, ordinal);
     job.step = (int64_t)step;
     job.queue = def->queue.ptr != NULL ? def->queue : STR("");
     job.urgency = -m->run.priority;
@@ -101,7 +102,8 @@ enum err job_create(struct run_txn *m, struct job *job)
         job->finished_at = m->tx->now_ms;
     if (job->state == JOB_FAILED)
         job->dead_at = m->tx->now_ms;
-    enum err e = job_row_create(m->tx, job);
+    bool with_run = m->is_new && job->ordinal == 1;
+    enum err e = with_run ? job_row_create_with_run(m->tx, job) : job_row_create(m->tx, job);
     if (e == ERR_OK) /* a new job has an error only if it has failed */
         e = tell_with_error(m, CREATED_AS[job->state], job);
     if (e == ERR_OK)

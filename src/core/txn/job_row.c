@@ -42,7 +42,6 @@ struct job job_row_blank(const struct tx *tx, int64_t owner, int64_t ordinal, in
     return (struct job){
         .owner = owner,
         .ordinal = ordinal,
-        .id = jobs_new_id(tx->env, owner, ordinal),
         .tenant = tenant,
         .state = JOB_PENDING,
         .due_at = -1,
@@ -55,15 +54,27 @@ struct job job_row_blank(const struct tx *tx, int64_t owner, int64_t ordinal, in
     };
 }
 
-enum err job_row_create(struct tx *tx, struct job *job)
+/* It is stored, or will be. */
+static enum err created(struct tx *tx, struct job *job)
 {
-    enum err e = jobs_insert(tx->db, job);
-    if (e == ERR_OK)
-        e = arm(tx, job);
+    enum err e = arm(tx, job);
     if (e == ERR_OK && job->state == JOB_PENDING)
         e = offer(tx, job);
     job->armed_at = job->due_at;
     return e;
+}
+
+enum err job_row_create(struct tx *tx, struct job *job)
+{
+    enum err e = jobs_insert(tx->db, job);
+    return e == ERR_OK ? created(tx, job) : e;
+}
+
+enum err job_row_create_with_run(struct tx *tx, struct job *job)
+{
+    enum err e = jobs_insert_with_run(tx->db, job);
+    tx->touched++; /* it may wait in memory */
+    return e == ERR_OK ? created(tx, job) : e;
 }
 
 static bool keeps_due(enum job_event on)
@@ -107,6 +118,7 @@ enum err job_row_change(struct tx *tx, struct job *job, enum job_event on)
         return e;
     change(job, on, to, tx->now_ms);
     e = jobs_update(tx->db, job, old.state, old.lease_epoch);
+    job->in_run = false;
     if (e == ERR_OK && old.state == JOB_APPROVAL) /* unless that has been decided */
         e = approvals_void(tx->db, job->owner, job->ordinal);
     if (e == ERR_OK)

@@ -14,10 +14,12 @@
  * none of its step's items, and never pending. */
 #define QUESTION_QUEUE OWN_QUEUES "approval"
 
-/* A new job of the owner, pending, not stored. */
+/* A new job of the owner, pending, not stored, without its id. */
 struct job job_row_blank(const struct tx *tx, int64_t owner, int64_t ordinal, int64_t tenant);
 /* Stores a new job in its current state, arms its timer and wakes waiting claims. */
 MUST_CHECK enum err job_row_create(struct tx *tx, struct job *job);
+/* The same for the first job of a run whose own row comes next. */
+MUST_CHECK enum err job_row_create_with_run(struct tx *tx, struct job *job);
 /* Fill in output, error, worker and due_at before; the rest is done here. On success *job is the
  * new row. ERR_STATUS_CONFLICT when its state has no such edge. */
 MUST_CHECK enum err job_row_change(struct tx *tx, struct job *job, enum job_event on);

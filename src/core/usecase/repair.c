@@ -45,6 +45,8 @@ enum err repair_areas(struct tx *tx, const bool broken[static CHECK_AREA_COUNT])
         e = mend_admission(tx);
     if (e == ERR_OK && broken[CHECK_INDEXES])
         e = mend_indexes(tx);
+    if (e == ERR_OK && broken[CHECK_JOBS])
+        e = repair_first_jobs(tx->db);
     if (e == ERR_OK && (broken[CHECK_JOBS] || broken[CHECK_ENTITIES]))
         e = mend_timers(tx);
     return e;

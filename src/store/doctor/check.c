@@ -193,12 +193,12 @@ const struct invariant INVARIANTS[] = {
      "SELECT r.tenant, r.num, NULL, NULL FROM runs r"
      " WHERE (r.status = 'pending' OR r.status = 'running' OR r.status = 'waiting')"
      " AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.run = r.num"
-     " AND j.state " IN_JOBS(JOB_OPEN) ")"
+     " AND j.state " IN_JOBS(JOB_OPEN) ") AND NOT (" FIRST_IS_IN_RUN ")"
      " AND NOT EXISTS (SELECT 1 FROM timers t WHERE t.run = r.num AND t.ordinal < 0)"},
     {CHECK_RUNS, CHECK_FULL,
      "a queued run has a job already",
      "SELECT r.tenant, r.num, NULL, NULL FROM runs r WHERE r.status = 'queued'"
-     " AND EXISTS (SELECT 1 FROM jobs j WHERE j.run = r.num)"},
+     " AND (r.first_queue IS NOT NULL OR EXISTS (SELECT 1 FROM jobs j WHERE j.run = r.num))"},
 
     /* jobs and the timers that wake them */
     {CHECK_JOBS, CHECK_FULL,
@@ -216,7 +216,9 @@ const struct invariant INVARIANTS[] = {
     {CHECK_JOBS, CHECK_FULL,
      "a job is open although its run is not active",
      "SELECT j.tenant, j.run, j.ordinal, NULL FROM jobs j JOIN runs r ON r.num = j.run"
-     " WHERE j.state " IN_JOBS(JOB_OPEN) " AND NOT " RUN_IS_ACTIVE},
+     " WHERE j.state " IN_JOBS(JOB_OPEN) " AND NOT " RUN_IS_ACTIVE
+     " UNION ALL SELECT r.tenant, r.num, 1, NULL FROM runs r"
+     " WHERE NOT " RUN_IS_ACTIVE " AND " FIRST_IS_IN_RUN},
     {CHECK_JOBS, CHECK_FULL,
      "a running job lacks its worker, its time or its lease",
      "SELECT j.tenant, j.run, j.ordinal, NULL FROM jobs j WHERE j.state = 'running'"
@@ -231,7 +233,10 @@ const struct invariant INVARIANTS[] = {
      " ON t.due_at = j.due_at AND t.run = j.run AND t.ordinal = j.ordinal"
      " AND t.generation = j.lease_epoch"
      " WHERE " JOB_MAY_WAIT " AND j.due_at IS NOT NULL AND t.run IS NULL"
-     " AND j.run NOT IN " OWNERS_AHEAD},
+     " AND j.run NOT IN " OWNERS_AHEAD
+     " UNION ALL SELECT r.tenant, r.num, 1, NULL FROM runs r WHERE r.first_due IS NOT NULL"
+     " AND NOT EXISTS (SELECT 1 FROM timers t WHERE " IS_FIRST_TIMER ") AND " FIRST_IS_IN_RUN
+     " AND r.num NOT IN " OWNERS_AHEAD},
     {CHECK_JOBS, CHECK_FULL | CHECK_DERIVED,
      "a run that is to start later has no timer",
      "SELECT r.tenant, r.num, NULL, NULL FROM runs r WHERE " RUN_IS_DELAYED
@@ -242,7 +247,17 @@ const struct invariant INVARIANTS[] = {
      " ON j.run = t.run AND j.ordinal = t.ordinal"
      " WHERE t.ordinal > 0 AND (j.run IS NULL OR NOT " JOB_HAS_CHILD
      " AND (NOT " JOB_MAY_WAIT
-     " OR j.due_at IS NULL OR j.due_at <> t.due_at OR j.lease_epoch <> t.generation))"},
+     " OR j.due_at IS NULL OR j.due_at <> t.due_at OR j.lease_epoch <> t.generation))"
+     " AND NOT EXISTS (SELECT 1 FROM runs r WHERE " IS_FIRST_TIMER " AND " FIRST_IS_IN_RUN ")"},
+
+    {CHECK_JOBS, CHECK_FULL | CHECK_DERIVED,
+     "the first job of a run is not in its queue",
+     "SELECT r.tenant, r.num, NULL, NULL FROM runs r WHERE r.first_queue <> '' AND " FIRST_IS_IN_RUN
+     " AND NOT EXISTS (SELECT 1 FROM first_jobs f WHERE " IS_IN_QUEUE ")"},
+    {CHECK_JOBS, CHECK_FULL | CHECK_DERIVED,
+     "a queue has the first job of a run that does not wait in it",
+     "SELECT f.tenant, f.run, f.run, NULL FROM first_jobs f WHERE NOT EXISTS"
+     " (SELECT 1 FROM runs r WHERE " IS_IN_QUEUE " AND " FIRST_IS_IN_RUN ")"},
 
     /* durable functions: what is done of a job, and what it waits for */
     {CHECK_JOBS, CHECK_FULL,
@@ -503,7 +518,7 @@ enum err check_extent(struct db *db, enum check_area area, int64_t *ret)
         [CHECK_SLOTS] = "SELECT (SELECT count(*) FROM tenants) + (SELECT count(*) FROM scopes)",
         [CHECK_QUEUE] = "SELECT count(*) FROM queue",
         [CHECK_RUNS] = "SELECT count(*) FROM runs",
-        [CHECK_JOBS] = "SELECT count(*) FROM jobs",
+        [CHECK_JOBS] = "SELECT count(*) FROM job_rows",
         [CHECK_APPROVALS] = "SELECT count(*) FROM approvals",
         [CHECK_ENTITIES] = "SELECT count(*) FROM entities",
         [CHECK_WEBHOOKS] = SQL_WEBHOOKS,

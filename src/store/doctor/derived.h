@@ -19,6 +19,14 @@
 /* A timer of any time reports its child's end. */
 #define JOB_HAS_CHILD "(j.state = 'dispatched' AND j.child IS NOT NULL)"
 
+/* A row `f` of first_jobs is that of a run `r`. */
+#define IS_IN_QUEUE                                                                            \
+    "f.queue = r.first_queue AND f.tenant = r.tenant AND f.urgency = -r.priority AND f.run = " \
+    "r.num"
+/* A timer `t` is that of the job in the row of a run `r`. */
+#define IS_FIRST_TIMER \
+    "t.due_at = r.first_due AND t.run = r.num AND t.ordinal = 1 AND t.generation = 0"
+
 /* Ordinals of timers that belong to an entity itself, as engine/entity_txn.h has them. */
 #define ENTITY_TIMER "-2"
 #define ENTITY_START_TIMER "-3"

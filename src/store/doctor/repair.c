@@ -277,18 +277,38 @@ enum err repair_indexes(struct db *db)
     return e == ERR_OK && wrong.found > 0 ? late_index_rebuild(db) : e;
 }
 
+enum err repair_first_jobs(struct db *db)
+{
+    static const char *const FIRST_JOBS[] = {
+        "DELETE FROM first_jobs WHERE NOT EXISTS (SELECT 1 FROM first_jobs f"
+        " JOIN runs r ON " IS_IN_QUEUE " WHERE f.queue = first_jobs.queue"
+        " AND f.tenant = first_jobs.tenant AND f.urgency = first_jobs.urgency"
+        " AND f.run = first_jobs.run AND " FIRST_IS_IN_RUN ")",
+        "INSERT INTO first_jobs (queue, tenant, urgency, run)"
+        " SELECT r.first_queue, r.tenant, -r.priority, r.num FROM runs r WHERE r.first_queue <> '' "
+        "AND " FIRST_IS_IN_RUN " AND NOT EXISTS (SELECT 1 FROM first_jobs f WHERE " IS_IN_QUEUE ")",
+    };
+    return run_all(db, FIRST_JOBS, ARRAY_LEN(FIRST_JOBS));
+}
+
 enum err repair_timers(struct db *db)
 {
     static const char *const TIMERS[] = {
         "DELETE FROM timers WHERE ordinal > 0 AND NOT EXISTS (SELECT 1 FROM jobs j"
         " WHERE j.run = timers.run AND j.ordinal = timers.ordinal AND (" JOB_HAS_CHILD
         " OR (" JOB_MAY_WAIT " AND j.due_at = timers.due_at"
-        " AND j.lease_epoch = timers.generation)))",
+        " AND j.lease_epoch = timers.generation)))"
+        " AND NOT EXISTS (SELECT 1 FROM runs r JOIN timers t ON " IS_FIRST_TIMER
+        " WHERE r.num = timers.run AND t.due_at = timers.due_at AND t.ordinal = timers.ordinal"
+        " AND t.generation = timers.generation AND " FIRST_IS_IN_RUN ")",
         "INSERT INTO timers (due_at, run, ordinal, generation)"
         " SELECT j.due_at, j.run, j.ordinal, j.lease_epoch FROM jobs j"
         " WHERE " JOB_MAY_WAIT " AND j.due_at IS NOT NULL"
         " AND NOT EXISTS (SELECT 1 FROM timers t WHERE t.due_at = j.due_at AND t.run = j.run"
         " AND t.ordinal = j.ordinal)",
+        "INSERT INTO timers (due_at, run, ordinal, generation)"
+        " SELECT r.first_due, r.num, 1, 0 FROM runs r WHERE r.first_due IS NOT NULL"
+        " AND NOT EXISTS (SELECT 1 FROM timers t WHERE " IS_FIRST_TIMER ") AND " FIRST_IS_IN_RUN,
         /* The run's own: its start, or its deadline, which does no harm when it has passed. */
         "INSERT INTO timers (due_at, run, ordinal, generation)"
         " SELECT COALESCE(r.start_at, r.deadline_at), r.num, 0, 0 FROM runs r"

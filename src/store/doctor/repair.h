@@ -38,6 +38,7 @@ MUST_CHECK enum err repair_set_list(struct db *db, int64_t run, struct str scope
 /* Slots, lines, places in the queue, and the counters of tenants and scopes. */
 MUST_CHECK enum err repair_admission(struct db *db);
 MUST_CHECK enum err repair_indexes(struct db *db);
+MUST_CHECK enum err repair_first_jobs(struct db *db);
 MUST_CHECK enum err repair_timers(struct db *db);
 
 #endif

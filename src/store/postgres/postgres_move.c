@@ -44,6 +44,7 @@ static const struct {
     {"entity_updates", OF_ENTITY, false},
     {"feed", OF_TENANT, false},
     {"feed_marks", "true", true},
+    {"first_jobs", OF_TENANT, false},
     {"holding", OF_TENANT, false},
     {"inbox", OF_ENTITY, false},
     {"indexed", "true", true},

@@ -37,7 +37,13 @@
 COLUMNS_NUMBERED(JOB_COLUMNS, JOB);
 COLUMNS_SHAPE(JOB_SHAPE, struct job, JOB_COLUMNS);
 
-#define SELECT_JOBS COLUMNS_SELECT(JOB_COLUMNS, "") " FROM jobs"
+#define SELECT_OWN_ROWS COLUMNS_SELECT(JOB_COLUMNS, "") ", 0 FROM jobs"
+/* With the one that is part of its run's row. Written out, because SQLite does not look into a view
+ * of both for an order. */
+#define SELECT_JOBS(condition) \
+    SELECT_OWN_ROWS            \
+    " WHERE " condition        \
+    " UNION ALL " COLUMNS_SELECT(JOB_COLUMNS, "") ", 1 FROM first_job_rows WHERE " condition
 
 /* Behind the time: two bits that RFC 9562 fixes, 24 bits of the ordinal, 38 bits of chance. */
 struct uuid jobs_new_id(const struct env *env, int64_t run, int64_t ordinal)
@@ -51,6 +57,14 @@ struct uuid jobs_new_id(const struct env *env, int64_t run, int64_t ordinal)
     id.bytes[10] = (unsigned char)(ordinal >> 2);
     id.bytes[11] = (unsigned char)((ordinal & 3) << 6 | (id.bytes[11] & 0x3F));
     return id;
+}
+
+/* The view job_rows makes the same. */
+struct uuid jobs_first_id(struct uuid run_id)
+{
+    static const unsigned char FIRST[] = {0x80, 0, 0, 1 << 6};
+    memcpy(run_id.bytes + 8, FIRST, sizeof(FIRST));
+    return run_id;
 }
 
 static int64_t ordinal_of(struct uuid id)
@@ -93,6 +107,7 @@ static void remember_change(struct db *db, const struct job *j)
     row.dead_at = j->dead_at;
     row.child = j->child;
     row.stale_epoch = j->stale_epoch;
+    row.in_run = false;
     remember(db, &row);
 }
 
@@ -103,14 +118,116 @@ static void forget(struct db *db, int64_t run, int64_t ordinal)
 
 /* --- rows --- */
 
-enum err jobs_insert(struct db *db, const struct job *j)
+static enum err insert_row(struct db *db, const struct job *j)
 {
     static const char SQL[] = COLUMNS_INSERT("jobs", JOB_COLUMNS);
+    struct job row = *j;
+    row.in_run = false;
     enum err e = DB_EXEC(db, SQL, NULL, JOB_COLUMNS(COLUMN_BIND, j));
     if (e == ERR_OK)
-        remember(db, j);
+        remember(db, &row);
     return e;
 }
+
+enum err jobs_insert(struct db *db, const struct job *j)
+{
+    return insert_row(db, j);
+}
+
+/* --- first jobs --- */
+
+/* The one that waits for its run's row gets a row of its own. */
+static enum err settle(struct db *db)
+{
+    const struct job *held = row_cache_held(db_row_cache(db), &JOB_SHAPE);
+    if (held == NULL)
+        return ERR_OK;
+    row_cache_unhold(db_row_cache(db));
+    return insert_row(db, held);
+}
+
+/* Of the job that a run's row has: it is in its queue, or it has none and sleeps or waits. */
+static enum job_state first_state(const struct job *j)
+{
+    return j->queue.len > 0 ? JOB_PENDING : JOB_SCHEDULED;
+}
+
+/* Its queue, and until when it sleeps or waits, are all that it has of its own. */
+static bool is_plain(const struct job *j)
+{
+    bool waits = j->queue.len == 0;
+    return j->ordinal == 1 && j->step == 0 && j->item == 0 && !j->undo &&
+           j->state == first_state(j) && j->attempt == (waits ? 1 : 0) && j->lease_epoch == 0 &&
+           j->stale_epoch == 0 && (waits || j->due_at < 0) &&
+           j->started_at == (waits ? j->created_at : -1) && j->finished_at < 0 && j->dead_at < 0 &&
+           j->lease_ms < 0 && j->worker.ptr == NULL && j->output.ptr == NULL &&
+           j->error.ptr == NULL && j->input.ptr == NULL && j->note.ptr == NULL &&
+           uuid_is_nil(j->child);
+}
+
+/* The rest comes from the run. */
+static bool is_of_run(const struct job *j, const struct job *from_run)
+{
+    return j->owner == from_run->owner && j->tenant == from_run->tenant &&
+           j->urgency == from_run->urgency && j->created_at == from_run->created_at &&
+           uuid_eq(j->id, from_run->id);
+}
+
+enum err jobs_insert_with_run(struct db *db, const struct job *j)
+{
+    return is_plain(j) && row_cache_hold(db_row_cache(db), &JOB_SHAPE, j) ? ERR_OK
+                                                                          : insert_row(db, j);
+}
+
+/* As workers ask for it. */
+static enum err put_in_queue(struct db *db, const struct job *j)
+{
+    static const char SQL[] =
+        "INSERT INTO first_jobs (queue, tenant, urgency, run) VALUES ($1, $2, $3, $4)";
+    return DB_EXEC(db, SQL, NULL, DB_T(j->queue), DB_I(j->tenant), DB_I(j->urgency),
+                   DB_I(j->owner));
+}
+
+static enum err take_from_queue(struct db *db, const struct job *j)
+{
+    static const char SQL[] =
+        "DELETE FROM first_jobs WHERE queue = $1 AND tenant = $2 AND urgency = $3 AND run = $4";
+    return DB_EXEC(db, SQL, NULL, DB_T(j->queue), DB_I(j->tenant), DB_I(j->urgency),
+                   DB_I(j->owner));
+}
+
+enum err jobs_put_first(struct db *db, const struct job *from_run, const struct job **ret)
+{
+    const struct job *held = row_cache_held(db_row_cache(db), &JOB_SHAPE);
+    *ret = NULL;
+    if (held == NULL || !is_of_run(held, from_run))
+        return settle(db);
+    row_cache_unhold(db_row_cache(db));
+    enum err e = held->queue.len > 0 ? put_in_queue(db, held) : ERR_OK;
+    if (e != ERR_OK)
+        return e;
+    struct job row = *held;
+    row.in_run = true;
+    remember(db, &row);
+    *ret = held;
+    return ERR_OK;
+}
+
+/* A change of a job that was part of its run's row when it was read. *ret_done: it still was, and
+ * has a row of its own now. */
+static enum err move_out(struct db *db, const struct job *j, bool *ret_done)
+{
+    static const char SQL[] =
+        COLUMNS_INSERT("jobs", JOB_COLUMNS) " ON CONFLICT (run, ordinal) DO NOTHING";
+    int64_t inserted = 0;
+    enum err e = DB_EXEC(db, SQL, &inserted, JOB_COLUMNS(COLUMN_BIND, j));
+    *ret_done = e == ERR_OK && inserted == 1;
+    if (*ret_done)
+        remember_change(db, j);
+    return *ret_done && j->queue.len > 0 ? take_from_queue(db, j) : e;
+}
+
+/* --- changes --- */
 
 enum err jobs_update(struct db *db, const struct job *j, enum job_state from, int64_t from_epoch)
 {
@@ -119,20 +236,29 @@ enum err jobs_update(struct db *db, const struct job *j, enum job_state from, in
         " output = $10, error = $11, started_at = $12, finished_at = $13, lease_ms = $14,"
         " note = $15, dead_at = $16, child = $17, stale_epoch = $18"
         " WHERE run = $1 AND ordinal = $2 AND state = $3 AND lease_epoch = $4";
+    bool done = false;
+    enum err e = settle(db);
+    if (e == ERR_OK && j->in_run && from == first_state(j) && from_epoch == 0)
+        e = move_out(db, j, &done);
+    if (e != ERR_OK || done)
+        return e;
     int64_t changed = 0;
-    enum err e = DB_EXEC(
-        db, SQL, &changed, DB_I(j->owner), DB_I(j->ordinal), DB_T(str_of(job_state_name(from))),
-        DB_I(from_epoch), DB_T(str_of(job_state_name(j->state))), DB_I(j->attempt),
-        DB_I(j->lease_epoch), DB_T(j->worker), DB_I_OR_NULL(j->due_at), DB_T(j->output),
-        DB_T(j->error), DB_I_OR_NULL(j->started_at), DB_I_OR_NULL(j->finished_at),
-        DB_I_OR_NULL(j->lease_ms), DB_T(j->note), DB_I_OR_NULL(j->dead_at),
-        uuid_is_nil(j->child) ? DB_N() : DB_U(j->child), DB_I(j->stale_epoch));
+    e = DB_EXEC(db, SQL, &changed, DB_I(j->owner), DB_I(j->ordinal),
+                DB_T(str_of(job_state_name(from))), DB_I(from_epoch),
+                DB_T(str_of(job_state_name(j->state))), DB_I(j->attempt), DB_I(j->lease_epoch),
+                DB_T(j->worker), DB_I_OR_NULL(j->due_at), DB_T(j->output), DB_T(j->error),
+                DB_I_OR_NULL(j->started_at), DB_I_OR_NULL(j->finished_at),
+                DB_I_OR_NULL(j->lease_ms), DB_T(j->note), DB_I_OR_NULL(j->dead_at),
+                uuid_is_nil(j->child) ? DB_N() : DB_U(j->child), DB_I(j->stale_epoch));
     if (e == ERR_OK && changed != 1)
         e = ERR_CONCURRENCY;
     if (e == ERR_OK)
         remember_change(db, j);
     return e;
 }
+
+/* The jobs of entities, and those that wait for an approval, always have a row of their own; and so
+ * does one that has had an attempt. */
 
 enum err jobs_remove(struct db *db, int64_t run, int64_t ordinal)
 {
@@ -175,6 +301,7 @@ static void read_row(struct db_rows *rows, struct job *j)
 {
     *j = (struct job){JOB_COLUMNS(COLUMN_READ, rows)};
     j->armed_at = j->due_at;
+    j->in_run = db_int(rows, JOB_COLUMNS_END) != 0;
     if (j->step < JOB_OF_ENTITY || j->step >= STEPS_MAX)
         db_damaged(rows, JOB_AT_step);
 }
@@ -193,11 +320,13 @@ enum err jobs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *
 enum err jobs_find_at(struct db *db, int64_t run, int64_t ordinal, struct arena *arena,
                       bool *ret_found, struct job *ret)
 {
-    static const char SQL[] = SELECT_JOBS " WHERE run = $1 AND ordinal = $2";
+    static const char SQL[] = SELECT_JOBS("run = $1 AND ordinal = $2");
     *ret_found = row_cache_find(db_row_cache(db), &JOB_SHAPE, run, ordinal, arena, ret);
     if (*ret_found)
         return ERR_OK;
-    enum err e = read_one(DB_QUERY(db, SQL, DB_I(run), DB_I(ordinal)), arena, ret_found, ret);
+    enum err e = settle(db);
+    if (e == ERR_OK)
+        e = read_one(DB_QUERY(db, SQL, DB_I(run), DB_I(ordinal)), arena, ret_found, ret);
     if (e == ERR_OK && *ret_found)
         remember(db, ret);
     return e;
@@ -216,25 +345,27 @@ static enum err walk(struct db_rows *rows, job_each *each, void *ctx)
 
 enum err jobs_of_run(struct db *db, int64_t run, job_each *each, void *ctx)
 {
-    static const char SQL[] = SELECT_JOBS " WHERE run = $1 ORDER BY ordinal";
-    return walk(DB_QUERY(db, SQL, DB_I(run)), each, ctx);
+    static const char SQL[] = SELECT_JOBS("run = $1") " ORDER BY ordinal";
+    enum err e = settle(db);
+    return e == ERR_OK ? walk(DB_QUERY(db, SQL, DB_I(run)), each, ctx) : e;
 }
 
 enum err jobs_range(struct db *db, int64_t run, int64_t from, int64_t to, job_each *each, void *ctx)
 {
-    static const char SQL[] = SELECT_JOBS " WHERE run = $1 AND ordinal >= $2"
-                                          " AND ordinal < $3 ORDER BY ordinal";
-    return walk(DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to)), each, ctx);
+    static const char SQL[] =
+        SELECT_JOBS("run = $1 AND ordinal >= $2 AND ordinal < $3") " ORDER BY ordinal";
+    enum err e = settle(db);
+    return e == ERR_OK ? walk(DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to)), each, ctx) : e;
 }
 
 enum err jobs_open(struct db *db, int64_t run, int64_t from, int64_t to, job_each_open *each,
                    void *ctx)
 {
-    static const char SQL[] = SELECT_JOBS " WHERE run = $1 AND ordinal >= $2 AND ordinal < $3"
-                                          " AND finished_at IS NULL ORDER BY ordinal LIMIT $4";
+    static const char SQL[] = SELECT_JOBS("run = $1 AND ordinal >= $2 AND ordinal < $3 AND "
+                                          "finished_at IS NULL") " ORDER BY ordinal LIMIT $4";
     int64_t count = ROWS_PER_SLICE;
     bool more = true;
-    enum err e = ERR_OK;
+    enum err e = settle(db);
     while (e == ERR_OK && more && count == ROWS_PER_SLICE) {
         struct db_rows *rows =
             DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to), DB_I(ROWS_PER_SLICE));
@@ -252,17 +383,21 @@ enum err jobs_open(struct db *db, int64_t run, int64_t from, int64_t to, job_eac
 enum err jobs_next_open(struct db *db, int64_t run, int64_t from, int64_t to, struct arena *arena,
                         bool *ret_found, struct job *ret)
 {
-    static const char SQL[] = SELECT_JOBS " WHERE run = $1 AND ordinal >= $2 AND ordinal < $3"
-                                          " AND finished_at IS NULL ORDER BY ordinal LIMIT 1";
-    return read_one(DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to)), arena, ret_found, ret);
+    static const char SQL[] = SELECT_JOBS("run = $1 AND ordinal >= $2 AND ordinal < $3 AND "
+                                          "finished_at IS NULL") " ORDER BY ordinal LIMIT 1";
+    enum err e = settle(db);
+    return e == ERR_OK
+               ? read_one(DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to)), arena, ret_found, ret)
+               : e;
 }
 
 enum err jobs_dead(struct db *db, int64_t tenant, int64_t dead_at, int64_t run, int64_t ordinal,
                    int64_t limit, job_each *each, void *ctx)
 {
-    static const char SQL[] = SELECT_JOBS " WHERE tenant = $1 AND dead_at IS NOT NULL"
-                                          " AND (dead_at, run, ordinal) < ($2, $3, $4)"
-                                          " ORDER BY dead_at DESC, run DESC, ordinal DESC LIMIT $5";
+    static const char SQL[] =
+        SELECT_OWN_ROWS " WHERE tenant = $1 AND dead_at IS NOT NULL"
+                        " AND (dead_at, run, ordinal) < ($2, $3, $4)"
+                        " ORDER BY dead_at DESC, run DESC, ordinal DESC LIMIT $5";
     return walk(
         DB_QUERY(db, SQL, DB_I(tenant), DB_I(dead_at), DB_I(run), DB_I(ordinal), DB_I(limit)), each,
         ctx);
@@ -300,12 +435,13 @@ static int64_t place_of(const struct job *job)
     return job->step < 0 ? job->created_at * 4096 : job->owner;
 }
 
-enum err jobs_next(struct db *db, int64_t tenant, struct str queue, struct arena *arena,
-                   bool *ret_found, struct job *ret)
+/* The first one with a row of its own. */
+static enum err next_own(struct db *db, int64_t tenant, struct str queue, struct arena *arena,
+                         bool *ret_found, struct job *ret)
 {
     static const char SQL[] =
-        SELECT_JOBS " WHERE state = 'pending' AND queue = $1 AND tenant = $2"
-                    " ORDER BY urgency, " PLACE ", run, ordinal LIMIT 1 OFFSET $3";
+        SELECT_OWN_ROWS " WHERE state = 'pending' AND queue = $1 AND tenant = $2"
+                        " ORDER BY urgency, " PLACE ", run, ordinal LIMIT 1 OFFSET $3";
     enum err e = ERR_DAMAGED;
     /* Damaged ones do not hold up those behind them. */
     for (int64_t passed = 0; e == ERR_DAMAGED && passed < DAMAGED_PASSED_MAX; passed++)
@@ -314,11 +450,67 @@ enum err jobs_next(struct db *db, int64_t tenant, struct str queue, struct arena
     return e;
 }
 
+/* The place in the queue of one that is part of its run's row. */
+static enum err first_at(struct db *db, int64_t tenant, struct str queue, int64_t passed,
+                         bool *ret_found, int64_t *ret_urgency, int64_t *ret_run)
+{
+    static const char SQL[] = "SELECT urgency, run FROM first_jobs WHERE queue = $1 AND tenant = $2"
+                              " ORDER BY urgency, run LIMIT 1 OFFSET $3";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_T(queue), DB_I(tenant), DB_I(passed));
+    *ret_found = db_next(rows);
+    if (*ret_found) {
+        *ret_urgency = db_int(rows, 0);
+        *ret_run = db_int(rows, 1);
+    }
+    return db_rows_end(rows);
+}
+
+static bool is_before(const struct job *own, int64_t urgency, int64_t run)
+{
+    if (own->urgency != urgency)
+        return own->urgency < urgency;
+    return place_of(own) < run;
+}
+
+enum err jobs_next(struct db *db, int64_t tenant, struct str queue, struct arena *arena,
+                   bool *ret_found, struct job *ret)
+{
+    struct job own;
+    bool has_own = false;
+    enum err e = settle(db);
+    if (e == ERR_OK)
+        e = next_own(db, tenant, queue, arena, &has_own, &own);
+    for (int64_t passed = 0; e == ERR_OK && passed < DAMAGED_PASSED_MAX; passed++) {
+        int64_t urgency = 0;
+        int64_t run = 0;
+        bool found = false;
+        e = first_at(db, tenant, queue, passed, &found, &urgency, &run);
+        if (e != ERR_OK || !found || (has_own && is_before(&own, urgency, run)))
+            break;
+        e = jobs_find_at(db, run, 1, arena, ret_found, ret);
+        if (e == ERR_OK && *ret_found && ret->in_run)
+            return ERR_OK;
+        if (e == ERR_DAMAGED)
+            e = ERR_OK; /* it does not hold up those behind it */
+    }
+    *ret_found = has_own;
+    if (has_own)
+        *ret = own;
+    return e;
+}
+
 enum err jobs_next_tenant(struct db *db, struct str queue, int64_t after, bool *ret_found,
                           int64_t *ret_tenant)
 {
-    static const char SQL[] = "SELECT tenant FROM jobs WHERE state = 'pending' AND queue = $1"
-                              " AND tenant > $2 ORDER BY tenant LIMIT 1";
+    static const char SQL[] =
+        "SELECT tenant FROM (SELECT tenant FROM jobs WHERE state = 'pending' AND queue = $1"
+        " AND tenant > $2 ORDER BY tenant LIMIT 1) AS own"
+        " UNION ALL SELECT tenant FROM (SELECT tenant FROM first_jobs WHERE queue = $1"
+        " AND tenant > $2 ORDER BY tenant LIMIT 1) AS first ORDER BY tenant LIMIT 1";
+    *ret_found = false;
+    enum err e = settle(db);
+    if (e != ERR_OK)
+        return e;
     struct db_rows *rows = DB_QUERY(db, SQL, DB_T(queue), DB_I(after));
     *ret_found = db_next(rows);
     if (*ret_found)
@@ -329,14 +521,17 @@ enum err jobs_next_tenant(struct db *db, struct str queue, int64_t after, bool *
 enum err jobs_ahead(struct db *db, const struct job *job, int64_t max, int64_t *ret)
 {
     static const char SQL[] =
-        "SELECT count(*) FROM (SELECT urgency, " PLACE " AS place, run, ordinal FROM jobs"
+        "SELECT (SELECT count(*) FROM (SELECT urgency, " PLACE " AS place, run, ordinal FROM jobs"
         " WHERE state = 'pending' AND queue = $1 AND tenant = $2"
-        " ORDER BY urgency, " PLACE ", run, ordinal LIMIT $7) AS first"
-        " WHERE (urgency, place, run, ordinal) < ($3, $4, $5, $6)";
+        " ORDER BY urgency, " PLACE ", run, ordinal LIMIT $7) AS own"
+        " WHERE (urgency, place, run, ordinal) < ($3, $4, $5, $6))"
+        " + (SELECT count(*) FROM (SELECT urgency, run FROM first_jobs"
+        " WHERE queue = $1 AND tenant = $2 ORDER BY urgency, run LIMIT $7) AS first"
+        " WHERE (urgency, run, run, 1) < ($3, $4, $5, $6))";
     struct db_rows *rows =
         DB_QUERY(db, SQL, DB_T(job->queue), DB_I(job->tenant), DB_I(job->urgency),
                  DB_I(place_of(job)), DB_I(job->owner), DB_I(job->ordinal), DB_I(max));
-    *ret = db_next(rows) ? db_int(rows, 0) : 0;
+    *ret = db_next(rows) ? MIN(db_int(rows, 0), max) : 0;
     return db_rows_end(rows);
 }
 
@@ -345,8 +540,11 @@ enum err jobs_count(struct db *db,
                     void *ctx)
 {
     /* Only what can be counted along an index: finished jobs are many and of no use here. */
-    static const char SQL[] = "SELECT queue, 'pending', count(*) FROM jobs WHERE state = 'pending'"
-                              " GROUP BY queue ORDER BY 3 DESC, 1";
+    static const char SQL[] =
+        "SELECT queue, 'pending', CAST(sum(n) AS bigint) FROM (SELECT queue, count(*) AS n"
+        " FROM jobs WHERE state = 'pending' GROUP BY queue"
+        " UNION ALL SELECT queue, count(*) FROM first_jobs GROUP BY queue) AS waiting"
+        " GROUP BY queue ORDER BY 3 DESC, 1";
     struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
     while (db_next(rows))
         each(ctx, db_str(rows, 0), db_str(rows, 1), db_int(rows, 2));

@@ -36,16 +36,28 @@ struct job {
     struct uuid child;   /* the run that it waits for; all zero: none */
     int64_t dead_at;     /* since when it is a dead letter; -1: it is none */
     int64_t stale_epoch; /* the last lease whose late worker is in the timeline; 0: none */
+    bool in_run;         /* it is part of its run's row: see jobs_insert_with_run() */
 };
 
 /* The id of the owner's job with this ordinal: the owner's time, the ordinal and random bits. So a
  * job is found by its id without an index. */
 enum { JOB_ORDINAL_MAX = (1 << 24) - 1 };
 struct uuid jobs_new_id(const struct env *env, int64_t run, int64_t ordinal);
+/* That of a run's first job, with the random bits of the run's own. */
+struct uuid jobs_first_id(struct uuid run_id);
 
 MUST_CHECK enum err jobs_insert(struct db *db, const struct job *job);
+/* The first job of a run whose own row comes next. One that is as most are becomes part of that row
+ * (docs/adr/053), and gets a row of its own when it changes. Until the run's row is there it is in
+ * memory, and whoever asks for jobs makes it an ordinary one. */
+MUST_CHECK enum err jobs_insert_with_run(struct db *db, const struct job *job);
+/* For runs_insert(). The job that is to be part of the run's row, with its queue and due_at; NULL:
+ * none. Borrowed until the next one is inserted. Of *from_run only what the run's row says of it is
+ * read: owner, id, tenant, urgency and created_at. */
+MUST_CHECK enum err jobs_put_first(struct db *db, const struct job *from_run,
+                                   const struct job **ret);
 /* Writes what a change may alter, if the row still has the epoch and state given; else
- * ERR_CONCURRENCY. */
+ * ERR_CONCURRENCY. After it the job has a row of its own. */
 MUST_CHECK enum err jobs_update(struct db *db, const struct job *job, enum job_state from,
                                 int64_t from_epoch);
 

@@ -53,8 +53,9 @@ enum err retention_next_run(struct db *db, int64_t tenant, int64_t after, bool *
 
 /* What hangs on a run, each by its own number within it. */
 static const char *const PARTS[] = {
-    "UPDATE runs SET first_seq = NULL, first_events = NULL WHERE num = $1"
-    " AND first_events IS NOT NULL AND $2 > 0",
+    "UPDATE runs SET first_seq = NULL, first_events = NULL, first_queue = NULL, first_due = NULL "
+    "WHERE num = $1"
+    " AND (first_events IS NOT NULL OR first_queue IS NOT NULL) AND $2 > 0",
     "DELETE FROM timeline WHERE run = $1 AND seq IN"
     " (SELECT seq FROM timeline WHERE run = $1 ORDER BY seq LIMIT $2)",
     "DELETE FROM checkpoints WHERE run = $1 AND (ordinal, seq) IN (SELECT ordinal, seq"

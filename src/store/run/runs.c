@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "domain/idempotency.h"
 #include "store/columns.h"
+#include "store/run/jobs.h"
 #include "store/run/late_index.h"
 
 enum { LIST_CHUNK = 256 };
@@ -132,9 +133,11 @@ static bool recall(struct db *db, int64_t num, struct arena *arena, struct run *
 /* --- rows --- */
 
 /* clang-format off */
-#define RUN_VALUES(r, first_events_shortened)                                   \
-    RUN_COLUMNS(COLUMN_BIND, r) (r)->key_num > 0 ? DB_I((r)->key_num) : DB_N(), \
-        (r)->first_events.ptr != NULL ? DB_I((r)->version) : DB_N(), DB_T(first_events_shortened)
+#define RUN_VALUES(r, first_events_shortened, first)                                   \
+    RUN_COLUMNS(COLUMN_BIND, r) (r)->key_num > 0 ? DB_I((r)->key_num) : DB_N(),        \
+        (r)->first_events.ptr != NULL ? DB_I((r)->version) : DB_N(),                   \
+        DB_T(first_events_shortened), (first) != NULL ? DB_T((first)->queue) : DB_N(), \
+        (first) != NULL ? DB_I_OR_NULL((first)->due_at) : DB_N()
 /* clang-format on */
 
 static bool skip(struct str *text, struct str head)
@@ -191,21 +194,34 @@ static enum err insert_family(struct db *db, const struct run *r)
 enum err runs_insert(struct db *db, const struct run *r)
 {
     static const char SQL[] = COLUMNS_INSERT_WITH(
-        "runs", RUN_COLUMNS, "key_num, first_seq, first_events", "$28, $29, $30");
-    static const char SQL_KEY[] = COLUMNS_INSERT_WITH(
-        "runs", RUN_COLUMNS, "key_num, first_seq, first_events, key, key_route, key_hashes, born",
-        "$28, $29, $30, $31, $32, $33, $34");
+        "runs", RUN_COLUMNS, "key_num, first_seq, first_events, first_queue, first_due",
+        "$28, $29, $30, $31, $32");
+    static const char SQL_KEY[] =
+        COLUMNS_INSERT_WITH("runs", RUN_COLUMNS,
+                            "key_num, first_seq, first_events, first_queue, first_due, key, "
+                            "key_route, key_hashes, born",
+                            "$28, $29, $30, $31, $32, $33, $34, $35, $36");
     const struct run_key *k = r->key;
     char shortened[SHORTENED_MAX];
     struct str first_events = shorten_events(r, shortened);
-    enum err e;
+    const struct job from_run = {
+        .owner = r->num,
+        .id = jobs_first_id(r->id),
+        .tenant = r->tenant,
+        .urgency = -r->priority,
+        .created_at = r->created_at,
+    };
+    const struct job *first;
+    enum err e = jobs_put_first(db, &from_run, &first);
+    if (e != ERR_OK)
+        return e;
     if (k == NULL) {
-        e = DB_EXEC(db, SQL, NULL, RUN_VALUES(r, first_events));
+        e = DB_EXEC(db, SQL, NULL, RUN_VALUES(r, first_events, first));
     } else {
         unsigned char hashes[RUN_KEY_HASHES_LEN];
         memcpy(hashes, k->fingerprint.bytes, SHA256_LEN);
         memcpy(hashes + SHA256_LEN, &k->raw_hash, sizeof(k->raw_hash));
-        e = DB_EXEC(db, SQL_KEY, NULL, RUN_VALUES(r, first_events), DB_T(k->key),
+        e = DB_EXEC(db, SQL_KEY, NULL, RUN_VALUES(r, first_events, first), DB_T(k->key),
                     idem_is_start_route(k->route, r->workflow_id) ? DB_N() : DB_T(k->route),
                     DB_B(hashes, sizeof(hashes)), DB_T(k->born));
     }

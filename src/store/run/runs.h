@@ -62,7 +62,8 @@ MUST_CHECK enum err runs_last_num(struct db *db, int64_t *ret);
 int64_t runs_new_num(struct uuid *id, int64_t last_num);
 /* The time in it. */
 int64_t runs_num_ms(int64_t num);
-/* With its first events, if it has them: then run->version is the number of their last. */
+/* With its first events, if it has them: then run->version is the number of their last; and with
+ * the job that jobs_insert_with_run() was given. */
 MUST_CHECK enum err runs_insert(struct db *db, const struct run *run);
 /* Writes what a change may alter, and revision + 1, if the row still has run->revision; else
  * ERR_CONCURRENCY. On success run->revision is the new one. */

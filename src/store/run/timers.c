@@ -65,8 +65,9 @@ enum err timers_insert_missing(struct db *db)
     static const char SQL[] =
         "INSERT INTO timers (due_at, run, ordinal, generation, tenant)"
         " SELECT j.due_at, j.run, j.ordinal, j.lease_epoch, j.tenant FROM jobs j"
-        " WHERE j.run IN " OWNERS_AHEAD " AND " JOB_MAY_WAIT
-        " AND j.due_at IS NOT NULL" ON_CONFLICT;
+        " WHERE j.run IN " OWNERS_AHEAD " AND " JOB_MAY_WAIT " AND j.due_at IS NOT NULL"
+        " UNION ALL SELECT r.first_due, r.num, 1, 0, r.tenant FROM runs r WHERE r.num "
+        "IN " OWNERS_AHEAD " AND r.first_due IS NOT NULL AND " FIRST_IS_IN_RUN ON_CONFLICT;
     return db_exec_values(db, SQL, NULL, 0, NULL);
 }
 

@@ -14,6 +14,11 @@
     "(j.state = 'running' OR j.state = 'scheduled' OR j.state = 'dispatched'" \
     " OR j.state = 'approval' OR j.state = 'suspended')"
 
+/* The first job of a run `r` is part of the run's row (docs/adr/053). */
+#define FIRST_IS_IN_RUN                                              \
+    "r.first_queue IS NOT NULL AND NOT EXISTS (SELECT 1 FROM jobs j" \
+    " WHERE j.run = r.num AND j.ordinal = 1)"
+
 /* The owners that are ahead of the fold, as a list of their numbers. */
 #define TIMERS_THROUGH "COALESCE((SELECT through FROM indexed WHERE name = 'timers'), 0)"
 #define OWNERS_AHEAD "(SELECT run FROM feed WHERE num > " TIMERS_THROUGH ")"

@@ -4,14 +4,17 @@
 #include "base/limits.h"
 #include "store/run/timers.h"
 
-/* Along the index jobs_claimable, one seek for each queue. */
+/* Along the index jobs_claimable and along first_jobs, one seek for each queue. */
 enum err queues_next(struct db *db, int64_t tenant, struct str after, struct arena *arena,
                      bool *ret_found, struct str *ret_queue, bool *ret_own)
 {
-    static const char SQL[] = "SELECT queue FROM jobs WHERE state = 'pending' AND queue > $1"
-                              " ORDER BY queue LIMIT 1";
-    static const char SQL_OWN[] = "SELECT 1 FROM jobs WHERE state = 'pending' AND queue = $1"
-                                  " AND tenant = $2 LIMIT 1";
+    static const char SQL[] =
+        "SELECT queue FROM (SELECT queue FROM jobs WHERE state = 'pending' AND queue > $1"
+        " ORDER BY queue LIMIT 1) AS own UNION ALL SELECT queue FROM (SELECT queue FROM first_jobs"
+        " WHERE queue > $1 ORDER BY queue LIMIT 1) AS first ORDER BY queue LIMIT 1";
+    static const char SQL_OWN[] =
+        "SELECT 1 WHERE EXISTS (SELECT 1 FROM jobs WHERE state = 'pending' AND queue = $1"
+        " AND tenant = $2) OR EXISTS (SELECT 1 FROM first_jobs WHERE queue = $1 AND tenant = $2)";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_T(after));
     bool full = false;
     *ret_found = db_next(rows);
@@ -30,16 +33,19 @@ enum err queues_next(struct db *db, int64_t tenant, struct str after, struct are
 enum err queues_ready(struct db *db, int64_t tenant, struct str queue, struct queue_ready *ret)
 {
     static const char SQL_COUNT[] =
-        "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE state = 'pending' AND queue = $1"
-        " AND tenant = $2 LIMIT $3) AS first";
+        "SELECT (SELECT count(*) FROM (SELECT 1 FROM jobs WHERE state = 'pending' AND queue = $1"
+        " AND tenant = $2 LIMIT $3) AS own) + (SELECT count(*) FROM (SELECT 1 FROM first_jobs"
+        " WHERE queue = $1 AND tenant = $2 LIMIT $3) AS first)";
     static const char SQL_OLDEST[] =
-        "SELECT min(created_at) FROM (SELECT created_at FROM jobs WHERE state = 'pending'"
-        " AND queue = $1 AND tenant = $2 LIMIT $3) AS first";
+        "SELECT min(created_at) FROM (SELECT created_at FROM (SELECT created_at FROM jobs"
+        " WHERE state = 'pending' AND queue = $1 AND tenant = $2 LIMIT $3) AS own"
+        " UNION ALL SELECT r.created_at FROM (SELECT run FROM first_jobs WHERE queue = $1"
+        " AND tenant = $2 LIMIT $3) AS f JOIN runs r ON r.num = f.run) AS first";
     *ret = (struct queue_ready){.oldest = -1};
     struct db_rows *rows =
         DB_QUERY(db, SQL_COUNT, DB_T(queue), DB_I(tenant), DB_I(QUEUE_READY_MAX));
     if (db_next(rows))
-        ret->count = db_int(rows, 0);
+        ret->count = MIN(db_int(rows, 0), (int64_t)QUEUE_READY_MAX);
     enum err e = db_rows_end(rows);
     if (e != ERR_OK || ret->count == 0)
         return e;

@@ -54,7 +54,7 @@ def test_many_large_jobs_are_cancelled_together(server):
     api = server.client()
     tenant = api.tenant()
     run = begin(api, tenant, "large", large_map())
-    wait_until(lambda: rows(server.db, "SELECT count(*) FROM jobs") == [(320,)], "all jobs are made", seconds=120)
+    wait_until(lambda: rows(server.db, "SELECT count(*) FROM job_rows") == [(320,)], "all jobs are made", seconds=120)
 
     def cancelled():
         r = api.post(f"/api/v1/runs/{run}/cancel", tenant=tenant, key="cancel")

@@ -238,7 +238,7 @@ def test_a_repair_of_a_tenant_that_was_counted_too_low_works_although_runs_want_
     api = server.client()
     api.workflow("acme", "nap", [{"name": "z", "type": "sleep", "duration_ms": 1000}])
     run = api.start("acme", "nap").json["run_id"]
-    break_file(server, "UPDATE tenants SET active_runs = 0; UPDATE jobs SET due_at = 1; UPDATE timers SET due_at = 1")
+    break_file(server, "UPDATE tenants SET active_runs = 0; UPDATE runs SET first_due = 1; UPDATE timers SET due_at = 1")
     r = pawl("doctor", "--repair", "--store", server.store)
     assert r.code == 0, r
     api = server.start().client()

@@ -60,6 +60,7 @@ static void tell(struct fixture *f, int64_t owner, int64_t seq)
 static struct job sleeps(struct fixture *f, int64_t owner, int64_t ordinal, int64_t due_at)
 {
     struct job job = job_row_blank(&f->tx, owner, ordinal, TENANT);
+    job.id = jobs_new_id(f->tx.env, owner, ordinal);
     job.state = JOB_SCHEDULED;
     job.queue = STR("");
     job.due_at = due_at;

@@ -13,6 +13,9 @@
 #include <poll.h>
 #include <stdatomic.h>
 
+/* First jobs get rows of their own, to be changed past the writer. */
+#define OWN_JOB_ROWS "INSERT INTO jobs SELECT * FROM first_job_rows; DELETE FROM first_jobs;"
+
 enum { GIVE_UP_S = 120 }; /* a test that waits longer has failed */
 /* So few calls that the loop hands them over before its round ends: they are one batch. */
 enum { ONE_BATCH = 12 };

@@ -86,7 +86,8 @@ static void a_timer_that_fails_again_and_again_holds_up_no_other_tenants(void **
     settle_often(fixture);
     assert_int_equal(ended(fixture, "good", "succeeded"), 5);
     assert_int_equal(ended(fixture, "bad", "waiting"), 1); /* nothing of it by half */
-    assert_int_equal(in_file(fixture, "SELECT count(*) FROM jobs WHERE state = 'scheduled'"), 1);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM job_rows WHERE state = 'scheduled'"),
+                     1);
     /* It is put aside, and tried again later. */
     int64_t later = in_file(fixture, "SELECT due_at FROM timers");
     assert_true(later >= fixture_now_ms(fixture) + PUT_ASIDE_MS - 1000);

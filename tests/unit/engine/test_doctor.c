@@ -525,7 +525,8 @@ static void a_repair_starts_what_a_leaked_slot_kept_waiting(void **state)
     buf_init(&sql, KIB);
     buf_put(&sql, STR("UPDATE runs SET status = 'succeeded', finished_at = 1 WHERE id = x'"));
     buf_put_hex(&sql, runs[1].bytes, sizeof(runs[1].bytes));
-    buf_put(&sql, STR("'; UPDATE jobs SET state = 'succeeded', finished_at = 1 WHERE run IN"
+    buf_put(&sql, STR("'; " OWN_JOB_ROWS
+                      "UPDATE jobs SET state = 'succeeded', finished_at = 1 WHERE run IN"
                       " (SELECT num FROM runs WHERE status = 'succeeded')"));
     damage(fixture, sql.ptr);
     buf_release(&sql);

@@ -77,6 +77,20 @@ static const char SOUND[] =
     " (2, 2, 'b', 12, 'r', zeroblob(32), zeroblob(32), 200, 1, '{}', 0, 0, 1),"
     " (3, 1, 'c', 13, 'r', zeroblob(32), zeroblob(32), 200, 1, '{}', 0, 0, 1);";
 
+/* Two whose first jobs are part of their rows: one in its queue, one asleep. */
+static const char SOUND_FIRST[] =
+    "INSERT INTO runs (num, id, tenant, workflow_id, workflow_version, status, version, priority,"
+    " input, state, labels, created_by, created_at, parent_run, parent_ordinal, depth, first_queue,"
+    " first_due) VALUES"
+    " (13, x'0000000000000000000000000000000d', 1, 'v', 1, 'running', 1, 3, '1', '{}', '{}', 'me',"
+    "  1, 1, 2, 1, 'q', NULL),"
+    " (14, x'0000000000000000000000000000000e', 1, 'v', 1, 'waiting', 1, 0, '1', '{}', '{}', 'me',"
+    "  1, 1, 2, 1, '', 7000);"
+    "INSERT INTO first_jobs (queue, tenant, urgency, run) VALUES ('q', 1, -3, 13);"
+    "INSERT INTO timers (due_at, run, ordinal, generation) VALUES (7000, 14, 1, 0);"
+    "INSERT INTO timeline (run, seq, at, type) SELECT num, 1, 1, 'run.created' FROM runs"
+    " WHERE num >= 13;";
+
 static const char SOUND_TOO[] =
     "INSERT INTO runs (num, id, tenant, workflow_id, workflow_version, status, version, priority,"
     " input, state, labels, created_by, created_at, start_at, deadline_at, parent_run,"
@@ -143,7 +157,7 @@ static const char SOUND_TOO[] =
 
 static inline int fixture_setup(void **state)
 {
-    static const char *const ROWS[] = {SOUND, SOUND_TOO};
+    static const char *const ROWS[] = {SOUND, SOUND_TOO, SOUND_FIRST};
     return checked_file_setup(state, ROWS, ARRAY_LEN(ROWS));
 }
 
@@ -219,6 +233,8 @@ static inline struct check_result check_file(const char *path, unsigned depth, s
 #define TIMER_MISSING "a job that waits for a time has no"
 #define START_MISSING "a run that is to start later has no"
 #define TIMER_STRAY "a timer is of"
+#define OFFER_MISSING "the first job of a run is not in its queue"
+#define OFFER_STRAY "a queue has the first job of a run that does not wait in it"
 #define CHECKPOINT_STRAY "a checkpoint is of no"
 #define CHECKPOINT_VALUE "a checkpoint has not just one"
 #define CHECKPOINT_GAP "the numbers of a job's checkpoints"
@@ -338,6 +354,17 @@ static const struct damage DAMAGES[] = {
     {"UPDATE jobs SET child = NULL WHERE run = 1 AND ordinal = 2", {TIMER_STRAY}},
     {"UPDATE jobs SET finished_at = 9 WHERE run = 3", {JOB_END}},
     {"UPDATE jobs SET finished_at = NULL WHERE run = 9", {JOB_END}},
+    {"UPDATE runs SET status = 'cancelled', finished_at = 9 WHERE num = 14", {JOB_OPEN}},
+    {"UPDATE runs SET first_queue = 'q' WHERE num = 4", {QUEUED_JOB, JOB_OPEN, OFFER_MISSING}},
+    {"UPDATE runs SET first_queue = NULL WHERE num = 13", {NO_OPEN_JOB, OFFER_STRAY}},
+    {"DELETE FROM first_jobs", {OFFER_MISSING}},
+    {"UPDATE first_jobs SET urgency = 0", {OFFER_MISSING, OFFER_STRAY}},
+    {"UPDATE first_jobs SET queue = 'other'", {OFFER_MISSING, OFFER_STRAY}},
+    {"INSERT INTO first_jobs (queue, tenant, urgency, run) VALUES ('q', 1, 0, 99)", {OFFER_STRAY}},
+    {"INSERT INTO first_jobs (queue, tenant, urgency, run) VALUES ('q', 1, 0, 3)", {OFFER_STRAY}},
+    {"DELETE FROM timers WHERE run = 14", {TIMER_MISSING}},
+    {"UPDATE timers SET due_at = 7001 WHERE run = 14", {TIMER_MISSING, TIMER_STRAY}},
+    {"UPDATE timers SET generation = 1 WHERE run = 14", {TIMER_MISSING, TIMER_STRAY}},
     {"DELETE FROM timers WHERE run = 1", {TIMER_MISSING}},
     {"DELETE FROM timers WHERE run = 2", {TIMER_MISSING}},
     {"DELETE FROM timers WHERE run = 1 AND ordinal = 4", {TIMER_MISSING}},

@@ -11,6 +11,7 @@ static void repair_file(const char *path, int64_t *ret_changed)
     assert_ok(db_begin(db));
     assert_ok(repair_admission(db));
     assert_ok(repair_indexes(db));
+    assert_ok(repair_first_jobs(db));
     assert_ok(repair_timers(db));
     assert_ok(db_commit(db));
     *ret_changed = test_store_is_eager() ? -1 : db_changes(db) - before;
@@ -64,7 +65,8 @@ static void everything_derived_can_be_made_anew_from_the_runs(void **state)
     const struct checked_file *f = *state;
     put_rows(f->file.text,
              "DELETE FROM slots; DELETE FROM lines; DELETE FROM line_scopes; DELETE FROM queue;"
-             "DELETE FROM holding; DELETE FROM run_blocks; DELETE FROM timers WHERE due_at > 1;"
+             "DELETE FROM holding; DELETE FROM run_blocks; DELETE FROM first_jobs;"
+             "DELETE FROM timers WHERE due_at > 1;"
              "UPDATE tenants SET active_runs = 7, queued_runs = 7;"
              "UPDATE scopes SET active_runs = 7, queued_runs = 7");
     int64_t changed = 0;

@@ -131,7 +131,7 @@ static void a_job_of_a_step_that_is_not_there_does_not_hide_its_run(void **state
     struct get_job_input job = {{{0}}};
     assert_true(uuid_parse(json_str(of_step(shown, "a", "job_id")), &job.job_id));
     json_decref(shown);
-    tamper(fixture, "UPDATE runs SET progress = NULL; UPDATE jobs SET step = 7");
+    tamper(fixture, OWN_JOB_ROWS "UPDATE runs SET progress = NULL; UPDATE jobs SET step = 7");
     assert_step_is(fixture, run, "a", "pending");
     assert_text_in(answer_of(fixture, &UC_GET_JOB, &job), "step", "?");
     tamper(fixture, "UPDATE jobs SET step = -7");

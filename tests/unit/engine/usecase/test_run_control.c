@@ -234,7 +234,8 @@ static void a_run_that_fails_half_way_is_refused_alone(void **state)
     put_workflow(fixture, "w", TWO_TASKS);
     for (int i = 0; i < 3; i++)
         (void)start(fixture, "w");
-    tamper(fixture, "UPDATE jobs SET state = 'odd' WHERE run = (SELECT min(num) FROM runs)");
+    tamper(fixture,
+           OWN_JOB_ROWS "UPDATE jobs SET state = 'odd' WHERE run = (SELECT min(num) FROM runs)");
     json_t *cancelled = bulk(fixture, CONTROL_CANCEL, RUN_RUNNING, false, INT64_MAX);
     assert_int_equal(json_array_size(json_object_get(cancelled, "refused")), 1);
     assert_int_equal(number_in(cancelled, "changed"), 2);

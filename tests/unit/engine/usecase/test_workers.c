@@ -452,7 +452,7 @@ static void queues_of_others_are_passed_over(void **state)
         " INSERT INTO jobs (run, ordinal, id, tenant, step, state, queue, urgency, attempt,"
         " lease_epoch, created_at)"
         " SELECT j.run, 1000 + i, randomblob(16), j.tenant, 0, 'pending',"
-        " 'b' || printf('%05d', i), 0, 0, 0, j.created_at FROM jobs j, n"
+        " 'b' || printf('%05d', i), 0, 0, 0, j.created_at FROM job_rows j, n"
         " WHERE j.tenant = (SELECT num FROM tenants WHERE id = 'other')";
     tamper(fixture, SQL);
     char cursor[CURSOR_MAX] = "";
