@@ -38,12 +38,9 @@ COLUMNS_NUMBERED(JOB_COLUMNS, JOB);
 COLUMNS_SHAPE(JOB_SHAPE, struct job, JOB_COLUMNS);
 
 #define SELECT_OWN_ROWS COLUMNS_SELECT(JOB_COLUMNS, "") ", 0 FROM jobs"
-/* With the one that is part of its run's row. Written out, because SQLite does not look into a view
- * of both for an order. */
+#define SELECT_FIRST COLUMNS_SELECT(JOB_COLUMNS, "") ", 1 FROM first_job_rows"
 #define SELECT_JOBS(condition) \
-    SELECT_OWN_ROWS            \
-    " WHERE " condition        \
-    " UNION ALL " COLUMNS_SELECT(JOB_COLUMNS, "") ", 1 FROM first_job_rows WHERE " condition
+    SELECT_OWN_ROWS " WHERE " condition " UNION ALL " SELECT_FIRST " WHERE " condition
 
 /* Behind the time: two bits that RFC 9562 fixes, 24 bits of the ordinal, 38 bits of chance. */
 struct uuid jobs_new_id(const struct env *env, int64_t run, int64_t ordinal)
@@ -358,14 +355,33 @@ enum err jobs_range(struct db *db, int64_t run, int64_t from, int64_t to, job_ea
     return e == ERR_OK ? walk(DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to)), each, ctx) : e;
 }
 
+/* Asked for by itself where there is a limit, or PostgreSQL would sort all rows to find the first.
+ */
+static const char SQL_FIRST[] = SELECT_FIRST " WHERE run = $1";
+
+static bool has_first(int64_t from, int64_t to)
+{
+    return from <= 1 && to > 1;
+}
+
 enum err jobs_open(struct db *db, int64_t run, int64_t from, int64_t to, job_each_open *each,
                    void *ctx)
 {
-    static const char SQL[] = SELECT_JOBS("run = $1 AND ordinal >= $2 AND ordinal < $3 AND "
-                                          "finished_at IS NULL") " ORDER BY ordinal LIMIT $4";
+    static const char SQL[] = SELECT_OWN_ROWS " WHERE run = $1 AND ordinal >= $2 AND ordinal < $3"
+                                              " AND finished_at IS NULL ORDER BY ordinal LIMIT $4";
     int64_t count = ROWS_PER_SLICE;
     bool more = true;
     enum err e = settle(db);
+    if (e == ERR_OK && has_first(from, to)) {
+        struct db_rows *rows = DB_QUERY(db, SQL_FIRST, DB_I(run));
+        if (db_next(rows)) {
+            struct job job;
+            read_row(rows, &job);
+            from = job.ordinal + 1;
+            more = db_is_whole(rows) && each(ctx, &job);
+        }
+        e = db_rows_end(rows);
+    }
     while (e == ERR_OK && more && count == ROWS_PER_SLICE) {
         struct db_rows *rows =
             DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to), DB_I(ROWS_PER_SLICE));
@@ -383,12 +399,15 @@ enum err jobs_open(struct db *db, int64_t run, int64_t from, int64_t to, job_eac
 enum err jobs_next_open(struct db *db, int64_t run, int64_t from, int64_t to, struct arena *arena,
                         bool *ret_found, struct job *ret)
 {
-    static const char SQL[] = SELECT_JOBS("run = $1 AND ordinal >= $2 AND ordinal < $3 AND "
-                                          "finished_at IS NULL") " ORDER BY ordinal LIMIT 1";
+    static const char SQL[] = SELECT_OWN_ROWS " WHERE run = $1 AND ordinal >= $2 AND ordinal < $3"
+                                              " AND finished_at IS NULL ORDER BY ordinal LIMIT 1";
+    *ret_found = false;
     enum err e = settle(db);
-    return e == ERR_OK
-               ? read_one(DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to)), arena, ret_found, ret)
-               : e;
+    if (e == ERR_OK && has_first(from, to))
+        e = read_one(DB_QUERY(db, SQL_FIRST, DB_I(run)), arena, ret_found, ret);
+    if (e != ERR_OK || *ret_found)
+        return e;
+    return read_one(DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to)), arena, ret_found, ret);
 }
 
 enum err jobs_dead(struct db *db, int64_t tenant, int64_t dead_at, int64_t run, int64_t ordinal,
