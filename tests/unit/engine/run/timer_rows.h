@@ -7,7 +7,7 @@
 #include "store/run/timers.h"
 
 #define TIMERS_AHEAD \
-    " FROM job_rows j WHERE j.run IN " OWNERS_AHEAD " AND " JOB_MAY_WAIT " AND j.due_at IS NOT NULL"
+    " FROM job_rows j WHERE run IN " OWNERS_AHEAD " AND " JOB_MAY_WAIT " AND due_at IS NOT NULL"
 
 /* What a fold does: before timers are changed past the writer. */
 #define FOLD_TIMERS                                                                       \
