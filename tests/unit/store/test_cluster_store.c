@@ -54,6 +54,22 @@ static int64_t take(struct cluster_store *c, size_t shard)
     return taken;
 }
 
+static void renew(struct cluster_store *c)
+{
+    struct problem p;
+    problem_init(&p);
+    assert_ok(cluster_store_renew(c, &p));
+    problem_release(&p);
+}
+
+/* PostgreSQL lets go of a closed session's locks a little later, in its own process. */
+static void take_when_free(struct cluster_store *c, size_t shard)
+{
+    do {
+        renew(c);
+    } while (take(c, shard) == 0);
+}
+
 static const char *owner_of(struct cluster_store *c, size_t shard)
 {
     const struct cluster_view *view = view_of(c);
@@ -235,7 +251,7 @@ static void a_writer_without_a_node_and_nodes_keep_out_of_each_others_way(void *
     assert_int_equal(take(a, 0), 0);
     assert_true(take(a, 1) > 0); /* another shard is free */
     db_close(db);
-    assert_true(take(a, 0) > 0);
+    take_when_free(a, 0);
     assert_int_equal(open_as_writer(url.text, &db), ERR_STORE_BUSY);
     end_leases(state);
     assert_ok(open_as_writer(url.text, &db));
