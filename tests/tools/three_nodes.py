@@ -148,6 +148,12 @@ def accept_all(listener, nodes):
         turn += 1
 
 
+def stop_with(node):
+    """When one node ends by itself, all do, as one server would."""
+    node.process.wait()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def without_preload():
     """A library that is to make calls of the nodes fail must not be loaded here."""
     library = os.environ.pop("LD_PRELOAD", None)
@@ -176,6 +182,8 @@ def main(words):
     if not wait_until_shared(nodes):
         return 1
     threading.Thread(target=accept_all, args=(listener, nodes), daemon=True).start()
+    for node in nodes:
+        threading.Thread(target=stop_with, args=(node,), daemon=True).start()
     scheme = nodes[0].url.split("://")[0]
     print(f"pawl listening on {scheme}://{host}:{listener.getsockname()[1]}", flush=True)
     while True:
