@@ -132,7 +132,7 @@ def test_a_child_that_ended_while_the_server_was_down_is_taken_by_its_parent_bef
     with harness.server() as s:
         api = s.client()
         keep_runs_for(api, "t", 0)
-        api.workflow("t", "leaf", [{"name": "nap", "type": "sleep", "duration_ms": 1000}])
+        api.workflow("t", "leaf", [{"name": "nap", "type": "sleep", "duration_ms": 3000}])
         api.workflow("t", "middle", [{"name": "child", "type": "workflow", "workflow_id": "leaf"}])
         api.workflow("t", "parent", [{"name": "child", "type": "workflow", "workflow_id": "middle"}, task("last")])
         run = api.start("t", "parent").json["run_id"]
