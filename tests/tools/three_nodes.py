@@ -97,7 +97,7 @@ def wait_until_shared(nodes):
     while all(node.process.poll() is None for node in nodes):
         known = [node.owners() for node in nodes]
         shares = collections.Counter(known[0])
-        if None not in known[0] and all(k == known[0] for k in known) and len(shares) == NODES and max(shares.values()) - min(shares.values()) <= 1:
+        if None not in known[0] and all(k == known[0] for k in known) and len(shares) == min(NODES, len(known[0])) and max(shares.values()) - min(shares.values()) <= 1:
             return True
         time.sleep(0.05)
     return False
