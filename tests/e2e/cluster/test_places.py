@@ -13,7 +13,6 @@ sys.path.append(str(ROOT / "tests/tools"))
 import with_postgres  # noqa: E402
 
 SHARDS, FAR = 4, (2, 3)
-SERVED_AGAIN_S = 20
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +49,14 @@ class Spread:
         def even():
             owners = [[s["owner"] for s in self.shards(n) if s["state"] == "serving"] for n in names]
             return all(o == owners[0] and len(o) == SHARDS and set(o) == set(names) for o in owners)
-        wait_until(even, f"{names} serve all shards", SERVED_AGAIN_S)
+        wait_until(even, f"{names} serve all shards")
 
     def answer(self, name, send):
         """What the node answers once it is not 503."""
         def answered():
             r = send(self.by_name[name].client())
             return r if r.status != 503 else None
-        return wait_until(answered, "the node answers", SERVED_AGAIN_S)
+        return wait_until(answered, "the node answers")
 
     def tenant(self, name):
         tenant = "t-" + uuid.uuid4().hex[:12]

@@ -96,6 +96,7 @@ def test_as_many_signals_wait_as_may(api, tenant):
     run = begin(api, tenant, wait_for())
     replies = harness.together(10, lambda i: [signal(api, tenant, run, "note", payload=i).status for _ in range(1000)])
     assert {status for of_one in replies for status in of_one} == {200}
+    api = harness.Client(api.port, api.headers)  # the connection of this thread may have been idle for too long meanwhile
     p = assert_problem(signal(api, tenant, run, "note", dedup_key="k"), 429, "INBOX_FULL", retryable=True)
     assert (p["current"], p["limit"], p["limited_by"]) == (10_000, 10_000, "inbox")
     assert signal(api, tenant, run, "go").json["run_status"] == "succeeded", "one that is waited for needs no room"
