@@ -144,9 +144,10 @@ static void every_request_for_all_tenants_has_a_place_or_joins_the_answers_of_al
     (void)state;
     for (const struct route *r = route_next(NULL); r != NULL; r = route_next(r)) {
         bool one = r->scope == OF_NAMED || r->scope == OF_FIRST || r->scope == OF_NODE;
-        if (may_be_for_all_tenants(r) && !one && r->join == JOIN_NONE)
+        bool several = (may_be_for_all_tenants(r) && !one) || r->scope == OF_TENANT_AND_FIRST;
+        if (several && r->join == JOIN_NONE)
             fail_msg("%s %s: what do several shards answer?", r->method, r->pattern);
-        if ((one || !may_be_for_all_tenants(r)) && r->join != JOIN_NONE)
+        if (!several && r->join != JOIN_NONE)
             fail_msg("%s %s joins answers, but only one shard is asked", r->method, r->pattern);
         if (r->join == JOIN_FOLD && r->fold == NULL)
             fail_msg("%s %s: nothing folds its answers", r->method, r->pattern);
