@@ -8,14 +8,8 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <time.h>
 
-enum {
-    IDLE_WAIT_MS_MAX = 1000, /* the writer notices a jump of the wall clock within this time */
-    /* How long it waits for callers that were just answered: see gather(). */
-    GATHER_SHARE = 8,
-    GATHER_NS_MAX = 1000000,
-};
+enum { IDLE_WAIT_MS_MAX = 1000 }; /* the writer notices a jump of the wall clock within this time */
 
 struct writer {
     struct writer_config config;
@@ -243,20 +237,6 @@ static void wait_for_work(struct writer *l, int64_t ms)
     l->nudged = false;
 }
 
-/* A batch that was on disk when it returned, as on PostgreSQL, ran while others gathered. Those
- * that it answered come back at once, and would have to wait for the next commit but one: commits
- * would be half as large and twice as many. A moment, of a share of what the commit took, brings
- * both groups together. Nobody waits when nobody has gathered. */
-static void gather(struct writer *l, int64_t commit_ns)
-{
-    const struct db_marks *marks = &l->config.durability->marks;
-    if (atomic_load(&marks->awaited) &&
-        atomic_load(&marks->durable) == atomic_load(&marks->written))
-        (void)nanosleep(
-            &(struct timespec){.tv_nsec = MIN(commit_ns / GATHER_SHARE, (int64_t)GATHER_NS_MAX)},
-            NULL);
-}
-
 static void *writer_main(void *ctx)
 {
     struct writer *l = ctx;
@@ -274,19 +254,14 @@ static void *writer_main(void *ctx)
             break;
         pthread_mutex_lock(&l->turn);
         first = split_backups(l, first);
-        int64_t begun_ns = env_mono_ns(l->config.core.meter);
-        int64_t commit_ns = 0;
         if (first != NULL) {
             run_batch(l, first);
-            commit_ns = env_mono_ns(l->config.core.meter) - begun_ns;
             settler_add(l->settler, first, effects_take(core_effects(l->core)));
             settler_sync_soon(l->settler);
         }
         do_background(l);
         wait_ms = idle_wait_ms(l);
         pthread_mutex_unlock(&l->turn);
-        if (commit_ns > 0)
-            gather(l, commit_ns);
     }
     pthread_mutex_lock(&l->turn);
     if (l->backup != NULL)
