@@ -494,7 +494,7 @@ static bool is_before(const struct job *own, int64_t urgency, int64_t run)
 enum err jobs_next(struct db *db, int64_t tenant, struct str queue, struct arena *arena,
                    bool *ret_found, struct job *ret)
 {
-    struct job own;
+    struct job own = {0};
     bool has_own = false;
     enum err e = settle(db);
     if (e == ERR_OK)

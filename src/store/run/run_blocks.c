@@ -19,15 +19,15 @@ struct block {
 static void put_run(struct block *b, int64_t num)
 {
     char digits[DISTANCE_DIGITS_MAX];
-    size_t count = 0;
+    size_t from = sizeof(digits);
     int64_t distance = num - b->num;
     assert(distance >= 0 && distance <= INT64_C(999999999999999999));
     do {
-        digits[count++] = (char)('0' + distance % 10);
+        digits[--from] = (char)('0' + distance % 10);
         distance /= 10;
     } while (distance > 0);
-    while (count > 0)
-        b->text[b->len++] = digits[--count];
+    memcpy(b->text + b->len, digits + from, sizeof(digits) - from);
+    b->len += sizeof(digits) - from;
     b->text[b->len++] = ',';
 }
 
