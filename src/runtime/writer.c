@@ -223,7 +223,7 @@ static struct op *take_waiting(struct writer *l)
     }
     if (l->first == NULL)
         l->last = &l->first;
-    atomic_store(&l->config.durability->marks.awaited, l->first != NULL);
+    atomic_store(&l->config.durability->marks.work_waits, l->first != NULL);
     return first;
 }
 
@@ -289,7 +289,7 @@ void writer_push(struct writer *l, struct op *first)
     *l->last = first;
     while (*l->last != NULL)
         l->last = &(*l->last)->next;
-    atomic_store(&l->config.durability->marks.awaited, true);
+    atomic_store(&l->config.durability->marks.work_waits, true);
     if (was_empty)
         pthread_cond_signal(&l->filled);
     pthread_mutex_unlock(&l->lock);

@@ -35,11 +35,11 @@ enum db_access {
  * from 1. What a connection reads may come from any commit up to `written`, so it must not leave
  * the process before `durable` is as large as `written` was when it had been read. */
 struct db_marks {
-    atomic_ullong written; /* the last commit that other connections may see */
-    atomic_ullong durable; /* the last one that is on disk */
-    atomic_bool failed;    /* a sync failed: nothing more may be written, and nothing acknowledged
-                              that is not durable */
-    atomic_bool awaited;   /* work waits for the writer: it should not wait for the disk itself */
+    atomic_ullong written;  /* the last commit that other connections may see */
+    atomic_ullong durable;  /* the last one that is on disk */
+    atomic_bool failed;     /* a sync failed: nothing more may be written, and nothing acknowledged
+                               that is not durable */
+    atomic_bool work_waits; /* for the writer, which should not wait for the disk itself */
 };
 
 /* What a writer does with a store that is copied whole (store/copy/copy.h). */

@@ -154,7 +154,7 @@ enum err postgres_commit(struct db *base, enum db_outcome *ret_outcome)
         *ret_outcome = db->fenced ? DB_FENCED : DB_ABORTED;
     } else if (db->begun || db->batch.first != NULL) {
         bool asked = false;
-        bool now = base->commits_now || !postgres_is_awaited(db->syncer);
+        bool now = base->commits_now || !postgres_work_waits(db->syncer);
         postgres_commit_begins(db->syncer);
         trip = send_commit(db, now, &asked);
         *ret_outcome = outcome_of(db, &trip, asked);

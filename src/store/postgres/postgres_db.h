@@ -244,7 +244,7 @@ MUST_CHECK enum err postgres_sync(struct db *base);
 bool postgres_syncer_failed(const struct postgres_syncer *s);
 /* Does work wait for the writer? Otherwise a commit need not be put off: that would be a second
  * transaction, and nothing could run meanwhile. */
-bool postgres_is_awaited(const struct postgres_syncer *s);
+bool postgres_work_waits(const struct postgres_syncer *s);
 /* Around each commit, whatever comes of it. `now`: it was not put off. */
 void postgres_commit_begins(struct postgres_syncer *s);
 void postgres_commit_ends(struct postgres_db *db, bool now, enum db_outcome outcome);

@@ -153,9 +153,9 @@ void postgres_commit_begins(struct postgres_syncer *s)
         (void)atomic_fetch_add(&s->marks->written, 1);
 }
 
-bool postgres_is_awaited(const struct postgres_syncer *s)
+bool postgres_work_waits(const struct postgres_syncer *s)
 {
-    return s != NULL && atomic_load(&s->marks->awaited);
+    return s != NULL && atomic_load(&s->marks->work_waits);
 }
 
 /* Of one in doubt nobody may tell what others have seen. One that was not put off is on disk, and

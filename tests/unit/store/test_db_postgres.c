@@ -315,7 +315,7 @@ static struct db *open_that_puts_off(void **state, struct db_marks *marks)
     problem_release(&problem);
     make_notes(db);
     assert_ok(db_sync(db));
-    atomic_store(&marks->awaited, true); /* otherwise nothing is put off */
+    atomic_store(&marks->work_waits, true); /* otherwise nothing is put off */
     return db;
 }
 
@@ -342,10 +342,10 @@ static void a_commit_that_no_work_waits_for_is_on_disk_at_once_with_those_before
     struct db_marks marks = {0};
     struct db *db = open_that_puts_off(state, &marks);
     assert_ok(note_in_a_transaction(db, 1));
-    atomic_store(&marks.awaited, false);
+    atomic_store(&marks.work_waits, false);
     assert_ok(note_in_a_transaction(db, 2));
     assert_int_equal(commits_not_on_disk(&marks), 0);
-    atomic_store(&marks.awaited, true);
+    atomic_store(&marks.work_waits, true);
     assert_ok(note_in_a_transaction(db, 3));
     assert_int_equal(commits_not_on_disk(&marks), 1);
     assert_ok(db_sync(db));
