@@ -5,7 +5,7 @@
 #ifndef PAWL_CLUSTER_FORWARD_H
 #define PAWL_CLUSTER_FORWARD_H
 
-#include "cluster/node_client.h"
+#include "cluster/calls/node_client.h"
 #include "http/http.h"
 
 /* On the request: by whom, for whom, and signed (node_auth.h). */

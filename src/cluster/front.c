@@ -4,6 +4,7 @@
 #include "api/call.h"
 #include "base/log.h"
 #include "cluster/errand/errand.h"
+#include "cluster/forward.h"
 #include "cluster/visit.h"
 #include "domain/tenant.h"
 

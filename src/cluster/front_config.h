@@ -3,7 +3,7 @@
 #define PAWL_CLUSTER_FRONT_CONFIG_H
 
 #include "api/api.h"
-#include "cluster/node_call.h"
+#include "cluster/calls/node_call.h"
 #include "cluster/node_metrics.h"
 
 /* Who serves a shard now. */

@@ -5,6 +5,7 @@
 #include "base/json/read.h"
 #include "base/log.h"
 #include "cluster/errand/errand.h"
+#include "cluster/forward.h"
 #include "runtime/auth.h"
 
 enum {

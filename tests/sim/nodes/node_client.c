@@ -1,5 +1,5 @@
-/* src/cluster/node_client.h over a network in memory. */
-#include "cluster/node_client.h"
+/* src/cluster/calls/node_client.h over a network in memory. */
+#include "cluster/calls/node_client.h"
 
 #include "base/limits.h"
 #include "sim/nodes/nodes.h"

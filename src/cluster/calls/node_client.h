@@ -9,7 +9,7 @@
 #ifndef PAWL_CLUSTER_NODE_CLIENT_H
 #define PAWL_CLUSTER_NODE_CLIENT_H
 
-#include "cluster/node_call.h"
+#include "cluster/calls/node_call.h"
 
 struct node_client;
 

@@ -1,11 +1,11 @@
 /* Requests to other nodes: the thread, and what goes between it and the loop. libcurl says which
  * sockets and timers it waits for, so that a thousand open streams cost nothing while they are
  * quiet. */
-#include "cluster/node_client.h"
+#include "cluster/calls/node_client.h"
 
 #include "base/env.h"
 #include "base/limits.h"
-#include "cluster/node_transfer.h"
+#include "cluster/calls/node_transfer.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* One call to a node on libcurl: its options, and what libcurl says of it. */
-#include "cluster/node_transfer.h"
+#include "cluster/calls/node_transfer.h"
 
 #include "base/env.h"
 #include "base/limits.h"

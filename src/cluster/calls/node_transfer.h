@@ -2,7 +2,7 @@
 #ifndef PAWL_CLUSTER_NODE_TRANSFER_H
 #define PAWL_CLUSTER_NODE_TRANSFER_H
 
-#include "cluster/node_call.h"
+#include "cluster/calls/node_call.h"
 
 #include <curl/curl.h>
 
