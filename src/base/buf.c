@@ -1,6 +1,8 @@
 /* A growing byte buffer with a ceiling and one sticky failure. */
 #include "base/buf.h"
 
+#include "base/digits.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,29 +75,19 @@ char *buf_extend_growing(struct buf *b, size_t len)
 
 void buf_put_i64(struct buf *b, int64_t value)
 {
-    char digits[24];
-    size_t at = sizeof(digits);
-    uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    do {
-        digits[--at] = (char)('0' + left % 10);
-        left /= 10;
-    } while (left > 0);
-    if (value < 0)
-        digits[--at] = '-';
-    buf_put_bytes(b, digits + at, sizeof(digits) - at);
+    char digits[DIGITS_MAX];
+    const char *end = digits_put(digits, value);
+    buf_put_bytes(b, digits, (size_t)(end - digits));
 }
 
 void buf_put_hex(struct buf *b, const void *bytes, size_t len)
 {
-    static const char HEX[] = "0123456789abcdef";
     /* A doubled length that wraps round would look small. */
     if (!buf_reserve(b, len > SIZE_MAX / 2 ? SIZE_MAX : len * 2))
         return;
     const unsigned char *in = bytes;
-    for (size_t i = 0; i < len; i++) {
-        b->ptr[b->len++] = HEX[in[i] >> 4];
-        b->ptr[b->len++] = HEX[in[i] & 15];
-    }
+    for (size_t i = 0; i < len; i++, b->len += 2)
+        digits_put_hex(b->ptr + b->len, in[i]);
     b->ptr[b->len] = '\0';
 }
 

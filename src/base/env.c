@@ -1,6 +1,8 @@
 /* Clock, randomness, ids and the text of times. */
 #include "base/env.h"
 
+#include "base/digits.h"
+
 #include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>
@@ -132,21 +134,23 @@ void uuid_set_time(struct uuid *id, int64_t time)
     id->bytes[7] = (unsigned char)(time & 0xFF);
 }
 
-void buf_put_uuid(struct buf *b, struct uuid id)
+void uuid_put(char at[static UUID_TEXT_LEN], struct uuid id)
 {
-    static const char HEX[] = "0123456789abcdef";
     /* Where the digits of each byte are, between the hyphens. */
     static const unsigned char PLACES[] = {0,  2,  4,  6,  9,  11, 14, 16,
                                            19, 21, 24, 26, 28, 30, 32, 34};
     static_assert(sizeof(PLACES) == sizeof(id.bytes), "one place per byte");
+    at[8] = at[13] = at[18] = at[23] = '-';
+#pragma GCC unroll 16
+    for (size_t i = 0; i < sizeof(PLACES); i++)
+        digits_put_hex(at + PLACES[i], id.bytes[i]);
+}
+
+void buf_put_uuid(struct buf *b, struct uuid id)
+{
     char *text = buf_extend(b, UUID_TEXT_LEN);
-    if (text == NULL)
-        return;
-    text[8] = text[13] = text[18] = text[23] = '-';
-    for (size_t i = 0; i < sizeof(PLACES); i++) {
-        text[PLACES[i]] = HEX[id.bytes[i] >> 4];
-        text[PLACES[i] + 1] = HEX[id.bytes[i] & 15];
-    }
+    if (text != NULL)
+        uuid_put(text, id);
 }
 
 static int hex_digit(char c)
@@ -264,28 +268,32 @@ static void second_text(char text[static TIME_TEXT_LEN], int64_t seconds)
     put_digits(text + 17, rest % 60, 2);
 }
 
-/* Most times that are written are of the same second as the last one. */
+/* Most times that are written are of the same second as one of the last: now, or as long after as a
+ * step sleeps. */
 void buf_put_time(struct buf *b, int64_t ms)
 {
+    enum { KEPT = 8 };
     static _Thread_local struct {
         int64_t seconds;
         char text[TIME_TEXT_LEN];
-    } last = {.text = "1970-01-01T00:00:00.000Z"};
+    } kept[KEPT];
     int64_t fraction = ms % 1000;
     int64_t seconds = ms / 1000;
     if (fraction < 0) {
         fraction += 1000;
         seconds--;
     }
-    if (seconds != last.seconds) {
-        second_text(last.text, seconds);
-        last.seconds = seconds;
+    size_t slot = (size_t)((uint64_t)seconds * UINT64_C(0x9E3779B97F4A7C15) >> 61);
+    if (seconds != kept[slot].seconds || kept[slot].text[0] == '\0') {
+        second_text(kept[slot].text, seconds);
+        kept[slot].seconds = seconds;
     }
     char *text = buf_extend(b, TIME_TEXT_LEN);
     if (text == NULL)
         return;
-    memcpy(text, last.text, TIME_TEXT_LEN);
-    put_digits(text + 20, fraction, 3);
+    memcpy(text, kept[slot].text, TIME_TEXT_LEN);
+    text[20] = (char)('0' + fraction / 100);
+    digits_put_pair(text + 21, (unsigned)(fraction % 100));
 }
 
 /* Exactly `count` digits from s, which it shortens. */

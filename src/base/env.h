@@ -33,6 +33,7 @@ struct uuid {
 enum { UUID_TEXT_LEN = 36 };
 
 struct uuid env_new_id(const struct env *e);
+void uuid_put(char at[static UUID_TEXT_LEN], struct uuid id);
 void buf_put_uuid(struct buf *b, struct uuid id);
 /* The canonical text only: lower or upper case hex with its four hyphens. */
 MUST_CHECK bool uuid_parse(struct str text, struct uuid *ret);

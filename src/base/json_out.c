@@ -68,23 +68,16 @@ void json_put_text(struct buf *out, struct str text)
     buf_put_char(out, '"');
 }
 
-void json_add_name(struct json_out *o, const char *name)
+void json_add_name_growing(struct json_out *o, const char *name)
 {
-    size_t comma = o->comma ? 1 : 0;
-    struct str text = str_of(name);
-    size_t total = comma + (name != NULL ? text.len + strlen("\"\":") : 0);
+    if (o->comma)
+        buf_put_char(o->buf, ',');
     o->comma = true;
-    char *at = total > 0 ? buf_extend(o->buf, total) : NULL;
-    if (at == NULL)
-        return;
-    *at = ',';
-    at += comma;
     if (name == NULL)
         return;
-    *at++ = '"';
-    memcpy(at, text.ptr, text.len);
-    at[text.len] = '"';
-    at[text.len + 1] = ':';
+    buf_put_char(o->buf, '"');
+    buf_put(o->buf, str_of(name));
+    buf_put(o->buf, STR("\":"));
 }
 
 void json_open(struct json_out *o, const char *name, char bracket)
@@ -102,12 +95,6 @@ void json_close(struct json_out *o, char bracket)
     o->comma = true;
 }
 
-void json_add_text(struct json_out *o, const char *name, struct str value)
-{
-    json_add_name(o, name);
-    json_put_text(o->buf, value);
-}
-
 void json_add_text_or_null(struct json_out *o, const char *name, struct str value)
 {
     if (value.ptr == NULL)
@@ -116,26 +103,8 @@ void json_add_text_or_null(struct json_out *o, const char *name, struct str valu
         json_add_text(o, name, value);
 }
 
-void json_add_int(struct json_out *o, const char *name, int64_t value)
-{
-    json_add_name(o, name);
-    buf_put_i64(o->buf, value);
-}
-
 void json_add_bool(struct json_out *o, const char *name, bool value)
 {
     json_add_name(o, name);
     buf_put(o->buf, value ? STR("true") : STR("false"));
-}
-
-void json_add_null(struct json_out *o, const char *name)
-{
-    json_add_name(o, name);
-    buf_put(o->buf, STR("null"));
-}
-
-void json_add_raw(struct json_out *o, const char *name, struct str json)
-{
-    json_add_name(o, name);
-    buf_put(o->buf, json.len > 0 ? json : STR("null"));
 }

@@ -15,6 +15,7 @@
 #endif
 
 #define MUST_CHECK __attribute__((warn_unused_result))
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 #define UNUSED __attribute__((unused))
 

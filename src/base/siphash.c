@@ -8,7 +8,7 @@ struct state {
     uint64_t v0, v1, v2, v3;
 };
 
-static uint64_t rotated(uint64_t v, int bits)
+ALWAYS_INLINE uint64_t rotated(uint64_t v, int bits)
 {
     return v << bits | v >> (64 - bits);
 }
@@ -20,7 +20,8 @@ static uint64_t word_at(const void *bytes)
     return le64toh(word);
 }
 
-static void mix(struct state *s)
+/* Inline, so that the state stays in registers. */
+ALWAYS_INLINE void mix(struct state *s)
 {
     s->v0 += s->v1;
     s->v1 = rotated(s->v1, 13) ^ s->v0;
@@ -34,7 +35,7 @@ static void mix(struct state *s)
     s->v2 = rotated(s->v2, 32);
 }
 
-static void take(struct state *s, uint64_t word)
+ALWAYS_INLINE void take(struct state *s, uint64_t word)
 {
     s->v3 ^= word;
     mix(s);
@@ -48,20 +49,31 @@ static struct state begun(struct siphash_key key)
                           key.k0 ^ 0x6c7967656e657261u, key.k1 ^ 0x7465646279746573u};
 }
 
-/* `before` is the number of bytes that were taken already. */
-static uint64_t finish(struct state *s, struct str text, size_t before)
+/* The last bytes, fewer than eight, of a text. */
+static uint64_t rest_of(struct str text)
 {
-    size_t whole = text.len & ~(size_t)7;
-    for (size_t i = 0; i < whole; i += 8)
-        take(s, word_at(text.ptr + i));
-    uint64_t last = (uint64_t)(before + text.len) << 56;
-    for (size_t i = whole; i < text.len; i++)
-        last |= (uint64_t)(unsigned char)text.ptr[i] << (8 * (i - whole));
-    take(s, last);
-    s->v2 ^= 0xff;
+    size_t rest = text.len % 8;
+    uint64_t word = 0;
+    if (rest == 0)
+        return 0;
+    if (text.len >= 8) /* with some of those before it, which are shifted out */
+        return word_at(text.ptr + text.len - 8) >> (64 - 8 * rest);
+    for (size_t i = 0; i < rest; i++)
+        word |= (uint64_t)(unsigned char)text.ptr[i] << (8 * i);
+    return word;
+}
+
+/* `before` is the number of bytes that were taken already. */
+static uint64_t finish(struct state s, struct str text, size_t before)
+{
+    const char *end = text.ptr + text.len / 8 * 8;
+    for (const char *at = text.ptr; at < end; at += 8)
+        take(&s, word_at(at));
+    take(&s, (uint64_t)(before + text.len) << 56 | rest_of(text));
+    s.v2 ^= 0xff;
     for (int i = 0; i < 4; i++)
-        mix(s);
-    return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
+        mix(&s);
+    return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
 }
 
 struct siphash_key siphash_key_of(const unsigned char bytes[static SIPHASH_KEY_LEN])
@@ -72,12 +84,12 @@ struct siphash_key siphash_key_of(const unsigned char bytes[static SIPHASH_KEY_L
 uint64_t siphash(struct siphash_key key, struct str text)
 {
     struct state s = begun(key);
-    return finish(&s, text, 0);
+    return finish(s, text, 0);
 }
 
 uint64_t siphash_numbered(struct siphash_key key, uint64_t number, struct str text)
 {
     struct state s = begun(key);
     take(&s, number);
-    return finish(&s, text, sizeof(number));
+    return finish(s, text, sizeof(number));
 }

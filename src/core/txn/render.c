@@ -4,24 +4,20 @@
 #include "base/limits.h"
 #include "core/txn/job_row.h"
 
-void json_add_time(struct json_out *o, const char *name, int64_t ms)
+void json_put_time(struct buf *out, int64_t ms)
 {
-    if (ms < 0) {
-        json_add_null(o, name);
-        return;
-    }
-    json_add_name(o, name);
-    buf_put_char(o->buf, '"');
-    buf_put_time(o->buf, ms);
-    buf_put_char(o->buf, '"');
+    buf_put_char(out, '"');
+    buf_put_time(out, ms);
+    buf_put_char(out, '"');
 }
 
-void json_add_uuid(struct json_out *o, const char *name, struct uuid id)
+void json_put_uuid(struct buf *out, struct uuid id)
 {
-    json_add_name(o, name);
-    buf_put_char(o->buf, '"');
-    buf_put_uuid(o->buf, id);
-    buf_put_char(o->buf, '"');
+    char *at = buf_extend(out, UUID_TEXT_LEN + 2);
+    if (at == NULL)
+        return;
+    at[0] = at[UUID_TEXT_LEN + 1] = '"';
+    uuid_put(at + 1, id);
 }
 
 void json_add_hash(struct json_out *o, const char *name, const struct sha256 *hash)

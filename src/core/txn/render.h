@@ -13,8 +13,25 @@
 #include "store/run/runs.h"
 #include "store/workflows.h"
 
-void json_add_time(struct json_out *o, const char *name, int64_t ms); /* < 0: null */
-void json_add_uuid(struct json_out *o, const char *name, struct uuid id);
+void json_put_time(struct buf *out, int64_t ms);
+void json_put_uuid(struct buf *out, struct uuid id);
+
+/* Inline for the same reason as those of json_out.h. */
+ALWAYS_INLINE void json_add_time(struct json_out *o, const char *name, int64_t ms) /* < 0: null */
+{
+    json_add_name(o, name);
+    if (ms < 0)
+        buf_put(o->buf, STR("null"));
+    else
+        json_put_time(o->buf, ms);
+}
+
+ALWAYS_INLINE void json_add_uuid(struct json_out *o, const char *name, struct uuid id)
+{
+    json_add_name(o, name);
+    json_put_uuid(o->buf, id);
+}
+
 void json_add_hash(struct json_out *o, const char *name, const struct sha256 *hash);
 
 /* How far each step of a run is, for showing it. */
