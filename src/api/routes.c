@@ -38,20 +38,26 @@ const struct route *route_next(const struct route *route)
     return route->method != NULL ? route : first_from(table_ending_at(route) + 1);
 }
 
-/* Most patterns differ from a path before their first variable part. */
-static bool begins_like(struct str pattern, struct str path)
+/* Most patterns differ from a path before their first variable part. If these do not, they are cut
+ * behind the last '/' that comes before it, which both have. */
+static bool cut_beginning(struct str *pattern, struct str *path)
 {
-    for (size_t i = 0; i < pattern.len && pattern.ptr[i] != '{'; i++) {
-        if (i == path.len || path.ptr[i] != pattern.ptr[i])
+    size_t same = 0;
+    for (size_t i = 0; i < pattern->len && pattern->ptr[i] != '{'; i++) {
+        if (i == path->len || path->ptr[i] != pattern->ptr[i])
             return false;
+        if (pattern->ptr[i] == '/')
+            same = i + 1;
     }
+    *pattern = (struct str){pattern->ptr + same, pattern->len - same};
+    *path = (struct str){path->ptr + same, path->len - same};
     return true;
 }
 
 /* Does the path fit? Variable parts are left encoded in params; ptr NULL: there is no such part. */
 static bool matches(struct str pattern, struct str path, struct str params[static PARAMS_MAX])
 {
-    if (!begins_like(pattern, path))
+    if (!cut_beginning(&pattern, &path))
         return false;
     size_t n = 0;
     for (;;) {
@@ -94,8 +100,8 @@ const struct route *route_find(struct str method, struct str path, bool aside,
         method = STR("GET");
     for (size_t i = 0; i < ARRAY_LEN(TABLES); i++) {
         for (const struct route *r = TABLES[i]; r->method != NULL; r++) {
-            if (str_is(method, r->method) && matches(str_of(r->pattern), path, ret_params) &&
-                is_served(r, aside))
+            if (method.ptr[0] == r->method[0] && str_is(method, r->method) &&
+                matches(str_of(r->pattern), path, ret_params) && is_served(r, aside))
                 return r;
         }
     }

@@ -24,6 +24,13 @@ static inline bool char_is(char c, unsigned classes)
     return (CHAR_CLASS[(unsigned char)c] & classes) != 0;
 }
 
+/* Are four characters of one class? */
+static inline bool chars_are(const char *c, unsigned class)
+{
+    return (CHAR_CLASS[(unsigned char)c[0]] & CHAR_CLASS[(unsigned char)c[1]] &
+            CHAR_CLASS[(unsigned char)c[2]] & CHAR_CLASS[(unsigned char)c[3]] & class) != 0;
+}
+
 /* Of a character that is CHAR_HEX. */
 static inline unsigned char_hex_value(char c)
 {

@@ -43,7 +43,13 @@ struct http_request {
 
 /* Text of a header, ptr NULL when it is absent. *ret_count (may be NULL) is how often it was
  * sent. */
-struct str http_header(const struct http_request *req, const char *name, size_t *ret_count);
+struct str http_header_named(const struct http_request *req, struct str name, size_t *ret_count);
+/* The same. Names are mostly constants, whose length the compiler knows. */
+static inline struct str http_header(const struct http_request *req, const char *name,
+                                     size_t *ret_count)
+{
+    return http_header_named(req, str_of(name), ret_count);
+}
 /* All values of a header that is a list, in order, joined by commas; it lives as long as the
  * request. ptr NULL: absent, or out of memory. */
 struct str http_header_list(struct http_request *req, const char *name);

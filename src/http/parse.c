@@ -65,11 +65,13 @@ static void go(struct head *h, enum state state)
     h->state = (uint8_t)state;
 }
 
-/* Reads on to the first byte that is not of these classes; false: there is none yet. */
-static bool skip(struct head *h, const char *bytes, size_t limit, unsigned classes)
+/* Reads on to the first byte that is not of this class; false: there is none yet. */
+static inline bool skip(struct head *h, const char *bytes, size_t limit, unsigned class)
 {
     size_t at = h->at;
-    while (at < limit && char_is(bytes[at], classes))
+    while (at + 4 <= limit && chars_are(bytes + at, class))
+        at += 4;
+    while (at < limit && char_is(bytes[at], class))
         at++;
     h->at = (uint16_t)at;
     return at < limit;
@@ -135,6 +137,14 @@ static enum parse_fault on_target_hex(struct head *h, char c)
 static enum parse_fault on_version(struct head *h, const char *bytes, size_t limit)
 {
     static const char FORM[] = "HTTP/1.1\r"; /* with any digits */
+    size_t len = sizeof(FORM) - 1;
+    if (h->count == 0 && limit - h->at >= len && memcmp(bytes + h->at, FORM, len) == 0) {
+        h->at = (uint16_t)(h->at + len);
+        h->count = (uint8_t)len;
+        h->major = h->minor = '1';
+        h->state = AT_VERSION_LF;
+        return PARSE_FINE;
+    }
     for (; h->at < limit && h->state == AT_VERSION; h->at++) {
         char c = bytes[h->at];
         char wanted = FORM[h->count];
@@ -159,22 +169,6 @@ static enum parse_fault on_request_line(struct head *h, const char *bytes)
 
 /* --- fields --- */
 
-static enum parse_fault on_line(struct head *h, char c)
-{
-    if (c == '\r') {
-        go(h, AT_LAST_LF);
-        return PARSE_FINE;
-    }
-    if (char_is(c, CHAR_BLANK))
-        return PARSE_FOLDED;
-    if (c == '\n')
-        return PARSE_LINE_END;
-    if (h->field_count == HTTP_FIELDS_MAX)
-        return PARSE_FIELDS;
-    h->state = AT_NAME;
-    return char_is(c, CHAR_TOKEN) ? PARSE_FINE : PARSE_FIELD_NAME;
-}
-
 static enum parse_fault on_name(struct head *h, const char *bytes, size_t limit)
 {
     if (!skip(h, bytes, limit, CHAR_TOKEN))
@@ -186,13 +180,14 @@ static enum parse_fault on_name(struct head *h, const char *bytes, size_t limit)
     return PARSE_FINE;
 }
 
-static enum parse_fault on_blanks(struct head *h, const char *bytes, size_t limit)
+static void on_blanks(struct head *h, const char *bytes, size_t limit)
 {
-    if (skip(h, bytes, limit, CHAR_BLANK)) {
-        h->mark = h->at;
+    size_t at = h->at;
+    while (at < limit && char_is(bytes[at], CHAR_BLANK))
+        at++;
+    h->at = h->mark = (uint16_t)at;
+    if (at < limit)
         h->state = AT_VALUE;
-    }
-    return PARSE_FINE;
 }
 
 static enum parse_fault on_value(struct head *h, const char *bytes, size_t limit)
@@ -207,6 +202,38 @@ static enum parse_fault on_value(struct head *h, const char *bytes, size_t limit
     h->fields[h->field_count].value = value;
     go(h, AT_VALUE_LF);
     return PARSE_FINE;
+}
+
+/* Goes on with a field, mostly from its first byte to the end of its value. */
+static enum parse_fault on_field(struct head *h, const char *bytes, size_t limit)
+{
+    enum parse_fault fault = PARSE_FINE;
+    if (h->state == AT_NAME)
+        fault = on_name(h, bytes, limit);
+    if (fault == PARSE_FINE && h->state == AT_BLANKS)
+        on_blanks(h, bytes, limit);
+    if (fault == PARSE_FINE && h->state == AT_VALUE)
+        fault = on_value(h, bytes, limit);
+    return fault;
+}
+
+static enum parse_fault on_line(struct head *h, const char *bytes, size_t limit)
+{
+    char c = bytes[h->at];
+    if (c == '\r') {
+        go(h, AT_LAST_LF);
+        return PARSE_FINE;
+    }
+    if (char_is(c, CHAR_BLANK))
+        return PARSE_FOLDED;
+    if (c == '\n')
+        return PARSE_LINE_END;
+    if (h->field_count == HTTP_FIELDS_MAX)
+        return PARSE_FIELDS;
+    if (!char_is(c, CHAR_TOKEN))
+        return PARSE_FIELD_NAME;
+    h->state = AT_NAME;
+    return on_field(h, bytes, limit);
 }
 
 /* --- lines --- */
@@ -243,19 +270,23 @@ static enum parse_fault step(struct head *h, const char *bytes, size_t limit)
     case AT_VERSION:
         return on_version(h, bytes, limit);
     case AT_LINE:
-        return on_line(h, bytes[h->at]);
+        return on_line(h, bytes, limit);
     case AT_NAME:
-        return on_name(h, bytes, limit);
     case AT_BLANKS:
-        return on_blanks(h, bytes, limit);
     case AT_VALUE:
-        return on_value(h, bytes, limit);
+        return on_field(h, bytes, limit);
     default:
         return on_lf(h, bytes);
     }
 }
 
-/* The line or the head is as long as it may be, and does not end here. */
+/* Where the line has to end, or what has come of it. */
+static size_t limit_of(const struct head *h, size_t len)
+{
+    return MIN(len, (size_t)MIN(h->line + HTTP_LINE_MAX, HTTP_HEAD_MAX));
+}
+
+/* At the limit: is the line or the head as long as it may be, and does not end here? */
 static enum parse_fault too_long(const struct head *h)
 {
     bool in_fields = h->state >= AT_LINE;
@@ -267,17 +298,22 @@ static enum parse_fault too_long(const struct head *h)
 enum parse_status head_parse(struct head *h, const char *bytes, size_t len)
 {
     assert(h->state != AT_END && h->fault == PARSE_FINE && h->at <= len);
+    size_t limit = limit_of(h, len);
     while (h->at < len) {
-        size_t limit = MIN(len, (size_t)MIN(h->line + HTTP_LINE_MAX, HTTP_HEAD_MAX));
-        h->fault = step(h, bytes, limit);
-        if (h->fault == PARSE_FINE && h->state != AT_END)
-            h->fault = too_long(h);
-        if (h->fault != PARSE_FINE)
-            return PARSE_REFUSED;
-        if (h->state == AT_END) {
+        uint16_t line = h->line;
+        enum parse_fault fault = step(h, bytes, limit);
+        if (fault == PARSE_FINE && h->state == AT_END) {
             h->size = h->at;
             return PARSE_DONE;
         }
+        if (fault == PARSE_FINE && h->at == limit)
+            fault = too_long(h);
+        if (fault != PARSE_FINE) {
+            h->fault = fault;
+            return PARSE_REFUSED;
+        }
+        if (h->line != line)
+            limit = limit_of(h, len);
     }
     return PARSE_MORE;
 }

@@ -21,7 +21,8 @@ struct out {
     char *end;
 };
 
-static void put(struct out *o, struct str s)
+/* Inline: most pieces are constants, which take a few moves then. */
+static inline void put(struct out *o, struct str s)
 {
     assert((size_t)(o->end - o->at) >= s.len);
     memcpy(o->at, s.ptr, s.len);
@@ -31,13 +32,12 @@ static void put(struct out *o, struct str s)
 static void put_number(struct out *o, uint64_t number)
 {
     char digits[20];
-    size_t count = 0;
+    char *at = digits + sizeof(digits);
     do {
-        digits[count++] = (char)('0' + number % 10);
+        *--at = (char)('0' + number % 10);
         number /= 10;
     } while (number > 0);
-    while (count > 0)
-        put(o, (struct str){&digits[--count], 1});
+    put(o, (struct str){at, (size_t)(digits + sizeof(digits) - at)});
 }
 
 /* RFC 9110 15. Clients go by the number; these are for people. */

@@ -76,21 +76,20 @@ void http_request_drop(struct http_request *req)
     free(r);
 }
 
-struct str http_header(const struct http_request *req, const char *name, size_t *ret_count)
+struct str http_header_named(const struct http_request *req, struct str name, size_t *ret_count)
 {
     const struct request *r = request_of(req);
     const struct head *h = &r->head;
-    struct str wanted = str_of(name);
     struct str first = STR_NONE;
     size_t count = 0;
     for (size_t i = 0; i < h->field_count; i++) {
-        if (h->fields[i].name.len != wanted.len ||
-            !str_eq_nocase(slice_str(r->in, h->fields[i].name), wanted))
+        if (h->fields[i].name.len != name.len ||
+            !str_eq_nocase(slice_str(r->in, h->fields[i].name), name))
             continue;
         if (count++ == 0)
             first = slice_str(r->in, h->fields[i].value);
     }
-    if (count > 0 && h->absolute && str_eq_nocase(wanted, STR("Host")))
+    if (count > 0 && h->absolute && str_eq_nocase(name, STR("Host")))
         first = slice_str(r->in, h->host);
     if (ret_count != NULL)
         *ret_count = count;

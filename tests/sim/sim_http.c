@@ -73,13 +73,13 @@ static void stream_over(struct request *r);
 
 /* --- the request --- */
 
-struct str http_header(const struct http_request *req, const char *name, size_t *ret_count)
+struct str http_header_named(const struct http_request *req, struct str name, size_t *ret_count)
 {
     const struct request *r = request_of(req);
     struct str first = STR_NONE;
     size_t count = 0;
     for (size_t i = 0; i < r->header_count; i++) {
-        if (!str_eq_nocase(r->headers[i].name, str_of(name)))
+        if (!str_eq_nocase(r->headers[i].name, name))
             continue;
         if (count++ == 0)
             first = r->headers[i].value;

@@ -64,13 +64,13 @@ void memory_request_over(struct memory_request *r)
 
 /* --- the handler's side --- */
 
-struct str http_header(const struct http_request *req, const char *name, size_t *ret_count)
+struct str http_header_named(const struct http_request *req, struct str name, size_t *ret_count)
 {
     const struct memory_request *r = request_of(req);
     struct str first = STR_NONE;
     size_t count = 0;
     for (size_t i = 0; i < r->header_count; i++) {
-        if (str_eq_nocase(r->headers[i].name, str_of(name)) && count++ == 0)
+        if (str_eq_nocase(r->headers[i].name, name) && count++ == 0)
             first = r->headers[i].value;
     }
     if (ret_count != NULL)
