@@ -175,7 +175,9 @@ static bool work(struct conn *c)
         return false;
     }
     conn_enter(c, CONN_REPLY);
-    return true;
+    if (c->server->gathers)
+        conn_wake(c);
+    return !c->server->gathers;
 }
 
 static bool send_reply(struct conn *c)

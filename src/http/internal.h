@@ -110,6 +110,7 @@ struct http_server {
     int64_t next_sweep_ms;
     int64_t accept_at_ms; /* no earlier: there were no descriptors left */
     bool draining;
+    bool gathers;   /* answers of requests that are being read: they leave together */
     int handshakes; /* that were taken further in this turn */
     struct metric *durations;
     struct metric *dropped;

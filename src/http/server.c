@@ -277,17 +277,21 @@ static void on_event(struct conn *c, uint32_t events)
         conn_run(c);
 }
 
+/* What can be answered at once is answered after all requests have been read: a client with many
+ * connections is then woken once, and not for each answer. */
 static void take_events(struct http_server *s)
 {
     struct epoll_event events[HTTP_EVENTS_PER_TURN_MAX];
     int count = epoll_wait(s->epoll_fd, events, HTTP_EVENTS_PER_TURN_MAX, 0);
     bool accepts = false;
+    s->gathers = true;
     for (int i = 0; i < count; i++) {
         if (events[i].data.ptr == NULL)
             accepts = true;
         else
             on_event(events[i].data.ptr, events[i].events);
     }
+    s->gathers = false;
     if (accepts)
         accept_some(s);
 }
@@ -333,6 +337,7 @@ void http_server_turn(struct http_server *s)
     s->handshakes = 0;
     run_ready(s);
     take_events(s);
+    run_ready(s);
     end_orphans(s);
     resume_accepting(s);
     deadlines_sweep(s);

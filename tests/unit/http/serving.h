@@ -25,6 +25,7 @@ struct seen {
     struct http_request *req; /* held until seen_drop() */
     char text[256];           /* METHOD PATH?QUERY BODY, cut */
     size_t body_len;
+    bool watched_had_answer;
     int disconnected, unsent, cleaned;
 };
 
@@ -34,6 +35,7 @@ struct serving {
     struct metrics *metrics;
     struct http_server *server;
     int port;
+    int watched; /* a client: had it an answer when the request was seen? 0: none */
     struct seen seen[SEEN_MAX];
     size_t seen_count;
 };
@@ -90,6 +92,8 @@ static inline void serving_handle(void *ctx, struct http_request *req)
                    req->body.ptr);
     seen->req = req;
     seen->body_len = req->body.len;
+    seen->watched_had_answer =
+        s->watched > 0 && recv(s->watched, (char[1]){0}, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
     req->user = seen;
     req->disconnected = seen_disconnected;
     req->unsent = seen_unsent;

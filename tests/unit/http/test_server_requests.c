@@ -81,6 +81,26 @@ static void many_pipelined_requests_are_all_answered(void **state)
     close(fd);
 }
 
+/* A client with many connections wakes once, and not for each answer. */
+static void all_requests_of_a_turn_are_read_before_one_is_answered(void **state)
+{
+    struct serving *s = *state;
+    int fds[3];
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        fds[i] = client_open(s);
+    settle(s);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        assert_true(send(fds[i], GET("/a"), sizeof(GET("/a")) - 1, 0) > 0);
+    s->watched = fds[0];
+    turn(s);
+    assert_int_equal(s->seen_count, ARRAY_LEN(fds));
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        assert_false(s->seen[i].watched_had_answer);
+        (void)client_read(s, fds[i], "GET /a? "); /* answered in the same turn */
+        close(fds[i]);
+    }
+}
+
 static void a_url_as_target_gives_its_path_and_host(void **state)
 {
     struct serving *s = *state;
@@ -402,6 +422,7 @@ int main(void)
         serving_test(a_request_in_single_bytes_is_one_request),
         serving_test(pipelined_requests_are_answered_in_order),
         serving_test(many_pipelined_requests_are_all_answered),
+        serving_test(all_requests_of_a_turn_are_read_before_one_is_answered),
         serving_test(a_url_as_target_gives_its_path_and_host),
         serving_test(headers_are_found_by_name_in_any_case),
         serving_test(http_1_0_ends_the_connection_unless_it_asks_otherwise),
