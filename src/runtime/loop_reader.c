@@ -11,6 +11,7 @@ enum {
     ANSWER_SETS = 64,    /* of answers of the last starts that were replayed, found by a hash; */
     ANSWER_WAYS = 4,     /* each set has this many, */
     ANSWER_KEPT_MAX = 8 * KIB, /* and each answer is at most this large */
+    RECORDS_KEPT = 64,         /* of the last replays, found by a hash */
 };
 
 /* The answer of a start, rendered from its run: it never changes. */
@@ -22,6 +23,13 @@ struct kept_answer {
 struct answer_set {
     struct kept_answer answers[ANSWER_WAYS];
     unsigned oldest;
+};
+
+/* The record of a key as it was read. It holds until the next commit, which may remove it. */
+struct kept_record {
+    uint64_t seen; /* the last commit before it was read */
+    struct idem_record record;
+    struct buf texts; /* of the record: key, route and body; empty: none is kept */
 };
 
 struct known_tenant {
@@ -36,8 +44,10 @@ struct loop_reader {
     struct read_tx tx;
     struct idem_keys *keys; /* NULL: not yet */
     bool snapshot;          /* one is open, until the round ends */
+    uint64_t snapshot_seen; /* the last commit before it was opened */
     struct known_tenant tenants[TENANTS_KNOWN];
     struct answer_set answers[ANSWER_SETS];
+    struct kept_record records[RECORDS_KEPT];
 
     int64_t login_log_at_ms; /* not before: a line about failed logins */
     int64_t logins_unlogged;
@@ -54,6 +64,8 @@ enum err loop_reader_open(const struct loop_reader_config *config, struct proble
     r->config = *config;
     for (size_t i = 0; i < ANSWER_SETS * ANSWER_WAYS; i++)
         buf_init(&r->answers[i / ANSWER_WAYS].answers[i % ANSWER_WAYS].body, ANSWER_KEPT_MAX);
+    for (size_t i = 0; i < RECORDS_KEPT; i++)
+        buf_init(&r->records[i].texts, ANSWER_KEPT_MAX + ROUTE_MAX + 4 * IDEM_KEY_MAX);
     struct db_config store = {.url = config->store_url,
                               .access = DB_READER,
                               .env = config->env,
@@ -76,6 +88,8 @@ void loop_reader_close(struct loop_reader *r)
     loop_reader_round_end(r);
     for (size_t i = 0; i < ANSWER_SETS * ANSWER_WAYS; i++)
         buf_release(&r->answers[i / ANSWER_WAYS].answers[i % ANSWER_WAYS].body);
+    for (size_t i = 0; i < RECORDS_KEPT; i++)
+        buf_release(&r->records[i].texts);
     read_tx_release(&r->tx);
     db_close(r->db);
     free(r);
@@ -86,8 +100,10 @@ void loop_reader_close(struct loop_reader *r)
 /* One snapshot serves all look-ups of a round. */
 static bool open_snapshot(struct loop_reader *r)
 {
-    if (!r->snapshot)
+    if (!r->snapshot) {
+        r->snapshot_seen = durability_seen(r->config.durability);
         r->snapshot = db_snapshot_begin(r->db, READ_MS_MAX) == ERR_OK;
+    }
     return r->snapshot;
 }
 
@@ -118,6 +134,11 @@ static int64_t tenant_num(struct loop_reader *r, struct str id)
     *known = (struct known_tenant){.num = num, .len = id.len};
     memcpy(known->id, id.ptr, id.len);
     return num;
+}
+
+static bool has_expired(const struct idem_record *record, int64_t now)
+{
+    return record->expires_at >= 0 && record->expires_at <= now;
 }
 
 /* The answer that is kept of a record, or else the one of its set that was kept first, to be
@@ -154,39 +175,105 @@ static enum err answer_kept(struct loop_reader *r, struct op *op, struct idem_re
     return ERR_OK;
 }
 
+/* --- records of the last replays --- */
+
+static struct kept_record *place_of_record(struct loop_reader *r, int64_t tenant, struct str key)
+{
+    return &r->records[(str_hash(key) ^ (uint64_t)tenant) % RECORDS_KEPT];
+}
+
+/* A client that has lost its answer asks again and again, and many do so after an outage: as long
+ * as nothing is committed, the record need not be read again. NULL: it has to be. In a database
+ * that others write to, too, the marks do not tell that. */
+static const struct idem_record *kept_record(struct loop_reader *r, int64_t tenant, struct str key)
+{
+    const struct kept_record *kept = place_of_record(r, tenant, key);
+    const struct db_marks *marks = &r->config.durability->marks;
+    bool holds = kept->texts.len > 0 && kept->seen == atomic_load(&marks->written) &&
+                 kept->seen <= atomic_load(&marks->durable);
+    return holds && kept->record.tenant == tenant && str_eq(kept->record.key, key) ? &kept->record
+                                                                                   : NULL;
+}
+
+/* The copy of a text at the end of what was copied so far. */
+static struct str copied(struct buf *texts, struct str text)
+{
+    size_t from = texts->len;
+    buf_put(texts, text);
+    return buf_ok(texts) ? (struct str){texts->ptr + from, text.len} : STR_NONE;
+}
+
+/* It was read from the snapshot, and has its body. */
+static void keep_record(struct loop_reader *r, const struct idem_record *record)
+{
+    if (!db_has_log(r->db) || record->born.ptr != NULL)
+        return;
+    struct kept_record *kept = place_of_record(r, record->tenant, record->key);
+    size_t len = record->key.len + record->route.len + record->body.len;
+    buf_clear(&kept->texts);
+    char *room = buf_extend(&kept->texts, len); /* the texts stay where they are then */
+    buf_clear(&kept->texts);
+    if (room == NULL)
+        return;
+    kept->seen = r->snapshot_seen;
+    kept->record = *record;
+    kept->record.key = copied(&kept->texts, record->key);
+    kept->record.route = copied(&kept->texts, record->route);
+    kept->record.body = copied(&kept->texts, record->body);
+}
+
+/* --- answering --- */
+
 /* Answers from the record that the hints lead to. False: there is none, or it is no answer; then
  * the writer looks again, and reports the error if it fails too. */
 static bool answer_by(struct loop_reader *r, struct op *op, int64_t tenant,
-                      const struct key_hints *hints)
+                      const struct key_hints *hints, int64_t now)
 {
     struct idem_record record = {0};
     bool found = false;
     bool answered = false;
-    int64_t now = env_now_ms(r->config.env);
     read_tx_start(&r->tx, now);
     enum err e = idempotency_follow(r->db, r->keys, tenant, op->idem.key, hints, &r->tx.arena,
                                     &found, &record);
-    if (e == ERR_OK && found && (record.expires_at < 0 || record.expires_at > now))
+    if (e == ERR_OK && found && !has_expired(&record, now))
         e = answer_kept(r, op, &record, &answered);
-    read_tx_clear(&r->tx);
     answered &= e == ERR_OK;
-    op->tenant_num = tenant;
     if (answered)
-        count_answer(op, r->config.stats, r->config.minutes, now);
+        keep_record(r, &record);
+    read_tx_clear(&r->tx);
     return answered;
+}
+
+static bool answer_again(struct loop_reader *r, struct op *op, const struct idem_record *record,
+                         int64_t now)
+{
+    bool answered = false;
+    if (has_expired(record, now))
+        return false;
+    enum err e = answer_from_record(op, &r->tx, record, &answered);
+    return answered && e == ERR_OK;
 }
 
 bool loop_reader_replay(struct loop_reader *r, struct op *op)
 {
     assert(op->idem.key.len > 0);
     struct key_hints hints;
+    int64_t now = env_now_ms(r->config.env);
     int64_t tenant = r->keys != NULL ? tenant_num(r, op->caller.tenant) : 0;
-    if (tenant == 0 || !idem_keys_glance(r->keys, tenant, op->idem.key, &hints) ||
-        !open_snapshot(r))
+    const struct idem_record *kept = kept_record(r, tenant, op->idem.key);
+    bool answered = false;
+    if (kept != NULL)
+        answered = answer_again(r, op, kept, now);
+    else if (tenant != 0 && idem_keys_glance(r->keys, tenant, op->idem.key, &hints) &&
+             open_snapshot(r))
+        answered = answer_by(r, op, tenant, &hints, now);
+    if (!answered)
         return false;
-    op->decided = answer_by(r, op, tenant, &hints);
+    op->decided = true;
+    op->tenant_num = tenant;
     op->seen = durability_seen(r->config.durability);
-    return op->decided;
+    count_answer(op, r->config.stats, r->config.minutes, now);
+    return true;
 }
 
 bool loop_reader_knows_key(struct loop_reader *r, struct str tenant_id, struct str key)

@@ -141,6 +141,66 @@ static void a_known_key_is_answered_without_the_writer(void **state)
     call_release(&unknown);
 }
 
+/* In rounds of their own: each has another snapshot. */
+static bool replays(struct fixture *fixture, struct uuid *ret_run)
+{
+    struct call again;
+    start_init(&again, fixture, "w");
+    call_key(&again, "key", "{}");
+    bool answered = engine_replay(fixture->engine, &again.op);
+    if (answered) {
+        must_perform(&again);
+        *ret_run = again.op.answer.run_id;
+    }
+    call_release(&again);
+    fixture_round(fixture);
+    return answered;
+}
+
+static struct uuid start_and_replay(struct fixture *fixture)
+{
+    struct call first;
+    start_init(&first, fixture, "w");
+    call_key(&first, "key", "{}");
+    must_perform(&first);
+    settle(fixture); /* nothing is committed between the replays */
+    struct uuid run = first.op.answer.run_id;
+    for (int i = 0; i < 4; i++) {
+        struct uuid again;
+        assert_true(replays(fixture, &again));
+        assert_true(uuid_eq(again, run));
+    }
+    call_release(&first);
+    return run;
+}
+
+static void a_key_that_was_replayed_often_can_be_released(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    struct uuid first = start_and_replay(fixture);
+    struct idem_input in = {STR("key")};
+    struct call release;
+    call_init(&release, fixture, &UC_RELEASE_IDEM);
+    release.op.input = &in;
+    must_perform(&release);
+    call_release(&release);
+    struct uuid ignored;
+    assert_false(replays(fixture, &ignored));
+    assert_false(uuid_eq(start_and_replay(fixture), first));
+}
+
+static void a_key_that_was_replayed_often_expires_in_time(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    put_tenant(fixture, "{'idempotency_retention_s':10}");
+    struct uuid ignored;
+    (void)start_and_replay(fixture);
+    fixture_set_wall_ms(fixture, fixture_now_ms(fixture) + 10000);
+    assert_false(replays(fixture, &ignored));
+}
+
 static void replays_are_counted_with_the_next_sweep(void **state)
 {
     struct fixture *fixture = *state;
@@ -437,6 +497,8 @@ int main(void)
         fixture_test(keys_outlive_the_engine),
         fixture_test(a_key_past_its_time_starts_anew_and_is_evicted),
         fixture_test(a_known_key_is_answered_without_the_writer),
+        fixture_test(a_key_that_was_replayed_often_can_be_released),
+        fixture_test(a_key_that_was_replayed_often_expires_in_time),
         fixture_test(replays_are_counted_with_the_next_sweep),
         fixture_test(a_parked_claim_gets_the_next_job),
         fixture_test(one_job_wakes_the_claim_that_waited_longest),
