@@ -14,20 +14,30 @@ struct sqlite_keeper {
 
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t changed;
-    bool wanted; /* a pass has been asked for and is not over */
+    bool wanted;  /* a pass has been asked for and is not over */
+    bool is_last; /* before the log starts again */
     bool stopping;
     int64_t folded;
 };
 
 /* --- the thread --- */
 
+static int sync_copies(struct sqlite_keeper *k)
+{
+    sqlite3_file *file = NULL;
+    int rc = sqlite3_file_control(k->conn, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    return rc == SQLITE_OK ? file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) : rc;
+}
+
 /* A pass that meets a lock has done nothing, or less than all: the next one goes on. Returns how
  * many pages of the log are copied. */
-static int64_t fold(struct sqlite_keeper *k, int64_t folded)
+static int64_t fold(struct sqlite_keeper *k, bool is_last, int64_t folded)
 {
     int in_log = 0;
     int done = 0;
     int rc = sqlite3_wal_checkpoint_v2(k->conn, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &done);
+    if (rc == SQLITE_OK && is_last)
+        rc = sync_copies(k);
     bool later = rc == SQLITE_BUSY || rc == SQLITE_NOMEM || rc == SQLITE_FULL;
     if (rc != SQLITE_OK && !later)
         atomic_store(&k->marks->failed, true);
@@ -44,9 +54,10 @@ static void *keeper_main(void *ctx)
             continue;
         }
         int64_t folded = k->folded;
+        bool is_last = k->is_last;
         pthread_mutex_unlock(&k->lock);
         if (!atomic_load(&k->marks->failed))
-            folded = fold(k, folded);
+            folded = fold(k, is_last, folded);
         pthread_mutex_lock(&k->lock);
         k->folded = folded;
         k->wanted = false;
@@ -58,10 +69,11 @@ static void *keeper_main(void *ctx)
 
 /* --- the writer's side --- */
 
-void sqlite_keeper_wake(struct sqlite_keeper *k)
+void sqlite_keeper_wake(struct sqlite_keeper *k, bool is_last)
 {
     pthread_mutex_lock(&k->lock);
     k->wanted = true;
+    k->is_last = is_last;
     pthread_cond_broadcast(&k->changed);
     pthread_mutex_unlock(&k->lock);
 }

@@ -1,7 +1,8 @@
 /* Folds the write-ahead log back beside the writer: a thread with a connection of its own copies
- * pages from the log to the main file and syncs both, while the writer goes on committing. SQLite
- * itself sees to the order: the log counts as copied only after the main file is synced, and it
- * starts again only when all of it counts as copied. */
+ * pages from the log to the main file, while the writer goes on committing. SQLite itself sees to
+ * the order: it syncs the log before it copies, and the main file once all of the log is copied;
+ * only then may the log start again. That last pass is the writer's, and would sync everything that
+ * was ever copied: so this thread syncs the main file before it, and leaves a few pages to it. */
 #ifndef PAWL_STORE_SQLITE_SQLITE_KEEPER_H
 #define PAWL_STORE_SQLITE_SQLITE_KEEPER_H
 
@@ -17,8 +18,9 @@ void sqlite_keeper_stop(struct sqlite_keeper *keeper);
 
 /* The functions below are for the writer's thread. */
 
-/* Begins a pass over what the log holds now, unless one is under way. */
-void sqlite_keeper_wake(struct sqlite_keeper *keeper);
+/* Begins a pass over what the log holds now, unless one is under way. `is_last`: the log is about
+ * to start again, so the pass ends with a sync of the main file. */
+void sqlite_keeper_wake(struct sqlite_keeper *keeper, bool is_last);
 /* Waits until no pass is under way. */
 void sqlite_keeper_wait(struct sqlite_keeper *keeper);
 bool sqlite_keeper_rests(struct sqlite_keeper *keeper);

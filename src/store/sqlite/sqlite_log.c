@@ -49,16 +49,26 @@ void sqlite_log_watch(struct sqlite_db *db)
 
 /* --- what is due --- */
 
+static int64_t slice_pages(const struct sqlite_db *db)
+{
+    return MIN((int64_t)WAL_SLICE_PAGES, db->log_pages_max / SLICES_MIN);
+}
+
 static bool slice_is_due(const struct sqlite_db *db)
 {
-    int64_t slice = MIN((int64_t)WAL_SLICE_PAGES, db->log_pages_max / SLICES_MIN);
-    return db->folds_in_background && db->log_pages - db->log_pages_passed >= slice;
+    return db->folds_in_background && db->log_pages - db->log_pages_passed >= slice_pages(db);
+}
+
+/* From here on the log may start again. */
+static int64_t restart_pages(const struct sqlite_db *db)
+{
+    return MIN((int64_t)WAL_CHECKPOINT_PAGES, db->log_pages_max);
 }
 
 /* Is it time for the writer to fold what the keeper has left? */
 static bool rest_is_due(const struct sqlite_db *db)
 {
-    if (db->log_pages < MIN((int64_t)WAL_CHECKPOINT_PAGES, db->log_pages_max))
+    if (db->log_pages < restart_pages(db))
         return false;
     if (db->keeper == NULL || db->log_pages >= MIN((int64_t)WAL_FORCE_PAGES, db->log_pages_max))
         return true;
@@ -81,7 +91,7 @@ static void begin_slice(struct sqlite_db *db)
     if (db->keeper == NULL || !sqlite_keeper_rests(db->keeper))
         return;
     db->log_pages_passed = db->log_pages;
-    sqlite_keeper_wake(db->keeper);
+    sqlite_keeper_wake(db->keeper, db->log_pages + slice_pages(db) >= restart_pages(db));
 }
 
 static enum err fold_rest(struct sqlite_db *db)

@@ -120,6 +120,27 @@ static void a_sync_that_fails_beside_the_writer_is_noted(void **state)
     assert_true(atomic_load(&marks.failed));
 }
 
+/* SQLite syncs the main file only in a pass that copies the whole log. */
+static void copies_are_synced_beside_the_writer_before_the_log_starts_again(void **state)
+{
+    struct path file = path_in(*state, "p.db");
+    struct db_marks marks = {0};
+    struct db *db = open_that_folds_in_background(file.text, &marks);
+    int64_t num = 0;
+    while (db_log_bytes(db) < SMALL_LOG - SMALL_LOG / 8)
+        write_pages(db, &num);
+    int before = main_file_syncs();
+    hold_syncs();
+    assert_ok(db_housekeep(db));
+    until_syncs_wait(1);
+    write_pages(db, &num); /* the pass under way does not copy these */
+    assert_true(db_log_bytes(db) < SMALL_LOG);
+    release_syncs();
+    while (main_file_syncs() == before)
+        (void)poll(NULL, 0, 1);
+    db_close(db);
+}
+
 static void a_short_log_is_left_alone(void **state)
 {
     struct path file = path_in(*state, "p.db");
@@ -330,6 +351,7 @@ int main(void)
         folder_test(the_log_is_folded_back_and_starts_again),
         folder_test(the_log_is_folded_back_beside_the_writer_and_stays_short),
         folder_test(a_sync_that_fails_beside_the_writer_is_noted),
+        folder_test(copies_are_synced_beside_the_writer_before_the_log_starts_again),
         folder_test(a_slice_wants_housekeeping_long_before_the_log_is_full),
         folder_test(a_short_log_is_left_alone),
         folder_test(a_reader_outside_that_pins_the_log_is_noticed),

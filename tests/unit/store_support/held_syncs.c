@@ -1,4 +1,5 @@
-/* A layer under SQLite whose syncs of write-ahead logs wait for the test. */
+/* A layer under SQLite whose syncs of write-ahead logs wait for the test, and which counts those of
+ * main files. */
 #include "store_support/held_syncs.h"
 
 #include "store/db.h"
@@ -13,6 +14,7 @@ static struct {
     bool failing;
     int allowed; /* go on although syncs are held */
     int waiting;
+    int main_syncs;
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 /* --- the test's side --- */
@@ -55,6 +57,14 @@ int syncs_waiting(void)
     return waiting;
 }
 
+int main_file_syncs(void)
+{
+    pthread_mutex_lock(&gate.lock);
+    int count = gate.main_syncs;
+    pthread_mutex_unlock(&gate.lock);
+    return count;
+}
+
 /* --- SQLite's side --- */
 
 /* True: the sync must fail. */
@@ -72,27 +82,40 @@ static bool pass_gate(void)
 }
 
 static sqlite3_vfs *below;
-static const sqlite3_io_methods *real_methods; /* of every log */
+static const sqlite3_io_methods *real_methods;      /* of every log */
+static const sqlite3_io_methods *real_main_methods; /* of every main file */
 
 static int held_sync(sqlite3_file *file, int flags)
 {
     return pass_gate() ? SQLITE_IOERR_FSYNC : real_methods->xSync(file, flags);
 }
 
+static int counted_sync(sqlite3_file *file, int flags)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.main_syncs++;
+    pthread_mutex_unlock(&gate.lock);
+    return real_main_methods->xSync(file, flags);
+}
+
 static sqlite3_io_methods held_methods;
+static sqlite3_io_methods counted_methods;
 
 static int held_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *ret)
 {
     (void)vfs;
     int rc = below->xOpen(below, name, file, flags, ret);
-    if (rc != SQLITE_OK || (flags & SQLITE_OPEN_WAL) == 0)
+    bool is_log = (flags & SQLITE_OPEN_WAL) != 0;
+    if (rc != SQLITE_OK || (!is_log && (flags & SQLITE_OPEN_MAIN_DB) == 0))
         return rc;
     pthread_mutex_lock(&gate.lock);
-    real_methods = file->pMethods;
-    held_methods = *real_methods;
-    held_methods.xSync = held_sync;
+    const sqlite3_io_methods **real = is_log ? &real_methods : &real_main_methods;
+    sqlite3_io_methods *changed = is_log ? &held_methods : &counted_methods;
+    *real = file->pMethods;
+    *changed = **real;
+    changed->xSync = is_log ? held_sync : counted_sync;
     pthread_mutex_unlock(&gate.lock);
-    file->pMethods = &held_methods;
+    file->pMethods = changed;
     return SQLITE_OK;
 }
 

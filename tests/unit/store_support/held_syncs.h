@@ -13,5 +13,7 @@ void release_syncs(void);
 /* Lets them go on and fail, these and all that follow until release_syncs(). */
 void fail_syncs(void);
 int syncs_waiting(void);
+/* Syncs of main files so far. */
+int main_file_syncs(void);
 
 #endif
