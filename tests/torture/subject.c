@@ -296,9 +296,11 @@ void subject_count_rows(struct subject *s, struct buf *ret)
     (void)snprintf(path, sizeof(path), "%s/p.db", s->server.folder);
     int rc = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL);
     assert(rc == SQLITE_OK);
-    /* How many runs a block has depends on when it was filled: they are counted one by one. */
+    /* How many runs a block has, and how many rows a pack, depends on when it was filled: they are
+     * counted one by one. */
     query(db,
-          "SELECT CASE name WHEN 'run_blocks' THEN 'runs_index' ELSE name END FROM sqlite_master"
+          "SELECT CASE name WHEN 'run_blocks' THEN 'runs_index' WHEN 'feed_packs' THEN 'feed'"
+          " ELSE name END FROM sqlite_master"
           " WHERE type = 'table' AND name NOT IN ('dedup_stats', 'dedup_totals', 'minutes')"
           " ORDER BY name",
           &tables);

@@ -104,13 +104,13 @@ static enum err write_feed(struct tx *tx)
     enum err e = ERR_OK;
     if (x != NULL && tx->nums->last_feed < 0)
         e = feed_last(tx->db, &tx->nums->last_feed);
-    struct feed_row rows[FEED_ROWS_TOGETHER];
+    struct feed_row rows[FEED_PACK_ROWS_MAX];
     size_t count = 0;
     for (; x != NULL && e == ERR_OK; x = effects_next_unfed(&tx->effects)) {
         x->events.feed = ++tx->nums->last_feed;
         rows[count++] = (struct feed_row){x->events.feed,      x->tenant,          x->events.owner,
                                           x->events.first_seq, x->events.last_seq, tx->now_ms};
-        if (count < FEED_ROWS_TOGETHER)
+        if (count < ARRAY_LEN(rows))
             continue;
         e = feed_insert(tx->db, rows, count);
         count = 0;

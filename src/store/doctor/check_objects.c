@@ -101,6 +101,9 @@ const struct invariant OBJECT_INVARIANTS[] = {
     {CHECK_OBJECTS, CHECK_FULL, "an event's row is damaged",
      "SELECT NULL, run, seq, NULL FROM timeline WHERE seq < 1 OR " TIME_IS_BAD("at")
      " OR (type = '' AND (data IS NULL OR NOT json_valid(data)))"},
+    {CHECK_OBJECTS, CHECK_FULL, "a pack of the feed is damaged",
+     "SELECT tenant, NULL, num, NULL FROM feed_packs"
+     " WHERE earlier NOT LIKE '[[%]]' OR trim(earlier, '0123456789,-[]') <> ''"},
 };
 /* clang-format on */
 

@@ -37,8 +37,8 @@
 #define RUNS_THROUGH "COALESCE((SELECT through FROM indexed WHERE name = 'runs'), 0)"
 
 /* The number of the last row that the feed has had. */
-#define FEED_END                                                           \
-    "(SELECT COALESCE(max(num), 0) FROM (SELECT max(num) AS num FROM feed" \
+#define FEED_END                                                                 \
+    "(SELECT COALESCE(max(num), 0) FROM (SELECT max(num) AS num FROM feed_packs" \
     " UNION ALL SELECT through FROM feed_marks WHERE name = 'swept') AS ends)"
 
 /* A column of the first place in the queue of a line. */

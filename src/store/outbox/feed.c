@@ -1,6 +1,7 @@
 /* The feed: a log of new events in the order of the commits. */
 #include "store/outbox/feed.h"
 
+#include "base/digits.h"
 #include "store/columns.h"
 
 #define FEED_COLUMNS(X, p)             \
@@ -11,43 +12,172 @@
     X(p, 5, INT, last_seq, last_seq)   \
     X(p, 6, INT, at, at)
 COLUMNS_NUMBERED(FEED_COLUMNS, FEED);
-#define SELECT_FEED COLUMNS_SELECT(FEED_COLUMNS, "") " FROM feed"
+#define SELECT_PACKS COLUMNS_SELECT(FEED_COLUMNS, "") ", earlier FROM feed_packs"
 
-static enum err insert_one(struct db *db, const struct feed_row *r)
+/* --- packs --- */
+
+/* A row in a pack: four numbers, with a bracket on each side and a comma behind each. */
+enum {
+    PACKED_ROW_MAX = 4 * (DIGITS_MAX + 1) + 2,
+    PACK_TEXT_MAX = FEED_PACK_ROWS_MAX * PACKED_ROW_MAX + 2
+};
+
+/* The rows before the last one as text; ptr NULL: there are none. */
+static struct str pack(const struct feed_row *rows, size_t count, char text[static PACK_TEXT_MAX])
 {
-    static const char SQL[] = COLUMNS_INSERT("feed", FEED_COLUMNS);
-    return DB_EXEC(db, SQL, NULL, FEED_COLUMNS(COLUMN_BIND, r));
+    const struct feed_row *last = &rows[count - 1];
+    char *at = text;
+    if (count == 1)
+        return STR_NONE;
+    *at++ = '[';
+    for (const struct feed_row *r = rows; r < last; r++) {
+        *at++ = '[';
+        at = digits_put(at, r->tenant);
+        *at++ = ',';
+        at = digits_put(at, r->owner - last->owner);
+        *at++ = ',';
+        at = digits_put(at, r->first_seq);
+        *at++ = ',';
+        at = digits_put(at, r->last_seq);
+        *at++ = ']';
+        *at++ = ',';
+    }
+    at[-1] = ']';
+    return (struct str){text, (size_t)(at - text)};
 }
 
-/* Most of the cost of a statement with a single row is not the row's. */
-static enum err insert_together(struct db *db, const struct feed_row *rows)
+static bool take_char(struct str *text, char c)
 {
-    static const char SQL[] = COLUMNS_INSERT(
-        "feed", FEED_COLUMNS) ", ($7, $8, $9, $10, $11, $12), ($13, $14, $15, $16, $17, $18),"
-                              " ($19, $20, $21, $22, $23, $24), ($25, $26, $27, $28, $29, $30),"
-                              " ($31, $32, $33, $34, $35, $36)";
-    struct db_value values[FEED_ROWS_TOGETHER * FEED_COLUMNS_END];
-    for (size_t i = 0; i < FEED_ROWS_TOGETHER; i++) {
-        const struct db_value row[] = {FEED_COLUMNS(COLUMN_BIND, &rows[i])};
-        memcpy(&values[i * FEED_COLUMNS_END], row, sizeof(row));
-    }
-    return db_exec_values(db, SQL, values, ARRAY_LEN(values), NULL);
+    if (text->len == 0 || text->ptr[0] != c)
+        return false;
+    text->ptr++;
+    text->len--;
+    return true;
+}
+
+/* A number of 19 digits at most and what follows it. */
+static bool take_number(struct str *text, int64_t *ret, char follows)
+{
+    bool negative = take_char(text, '-');
+    uint64_t number = 0;
+    size_t digits = 0;
+    while (digits < text->len && digits < DIGITS_MAX - 1 && text->ptr[digits] >= '0' &&
+           text->ptr[digits] <= '9')
+        number = number * 10 + (uint64_t)(text->ptr[digits++] - '0');
+    text->ptr += digits;
+    text->len -= digits;
+    *ret = negative ? -(int64_t)number : (int64_t)number;
+    return digits > 0 && number < (uint64_t)DB_COUNT_END && take_char(text, follows);
+}
+
+/* The rows before the last one, which is rows[0] and becomes the last of the result. Returns how
+ * many there are with it; 0: the text is damaged. */
+static size_t unpack(struct str text, struct feed_row rows[static FEED_PACK_ROWS_MAX])
+{
+    const struct feed_row last = rows[0];
+    size_t count = 0;
+    do {
+        struct feed_row *r = &rows[count++];
+        *r = (struct feed_row){.at = last.at};
+        if (count == FEED_PACK_ROWS_MAX || !take_char(&text, '[') ||
+            !take_number(&text, &r->tenant, ',') || !take_number(&text, &r->owner, ',') ||
+            !take_number(&text, &r->first_seq, ',') || !take_number(&text, &r->last_seq, ']'))
+            return 0;
+        r->owner += last.owner;
+    } while (take_char(&text, ','));
+    if (!take_char(&text, ']') || text.len > 0)
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        rows[i].num = last.num - (int64_t)(count - i);
+    rows[count] = last;
+    return count + 1;
+}
+
+/* The rows of the pack that the query has come to, rising. Returns how many. */
+static size_t read_pack(struct db_rows *packs, struct feed_row rows[static FEED_PACK_ROWS_MAX])
+{
+    struct str text = db_str(packs, FEED_COLUMNS_END);
+    rows[0] = (struct feed_row){FEED_COLUMNS(COLUMN_READ, packs)};
+    if (text.ptr == NULL)
+        return 1;
+    size_t count = take_char(&text, '[') ? unpack(text, rows) : 0;
+    if (count == 0)
+        db_damaged(packs, FEED_COLUMNS_END);
+    return count;
+}
+
+static enum err insert_pack(struct db *db, const struct feed_row *rows, size_t count)
+{
+    static const char SQL[] = COLUMNS_INSERT_WITH("feed_packs", FEED_COLUMNS, "earlier", "$7");
+    const struct feed_row *last = &rows[count - 1];
+    char text[PACK_TEXT_MAX];
+    assert(last->num - rows[0].num == (int64_t)count - 1 && last->at == rows[0].at);
+    return DB_EXEC(db, SQL, NULL, FEED_COLUMNS(COLUMN_BIND, last) DB_T(pack(rows, count, text)));
 }
 
 enum err feed_insert(struct db *db, const struct feed_row *rows, size_t count)
 {
     enum err e = ERR_OK;
-    size_t done = 0;
-    for (; e == ERR_OK && count - done >= FEED_ROWS_TOGETHER; done += FEED_ROWS_TOGETHER)
-        e = insert_together(db, rows + done);
-    for (; e == ERR_OK && done < count; done++)
-        e = insert_one(db, &rows[done]);
+    for (size_t done = 0; done < count && e == ERR_OK; done += FEED_PACK_ROWS_MAX)
+        e = insert_pack(db, rows + done, MIN(count - done, (size_t)FEED_PACK_ROWS_MAX));
     return e;
+}
+
+/* --- reading --- */
+
+/* Which rows a reader wants, and how far it has come. */
+struct feed_walk {
+    int64_t after;
+    int64_t through;
+    int64_t tenant; /* 0: of all tenants */
+    bool over;
+};
+
+/* Packs that are read at once: an engine across a network fetches them all. */
+enum { PACKS_PER_SLICE = 64 };
+
+/* Takes what the walk wants of a pack. Returns false when it needs no further one. */
+static bool walk_pack(struct feed_walk *w, struct db_rows *packs, struct feed_row *out, size_t room,
+                      size_t *count)
+{
+    struct feed_row rows[FEED_PACK_ROWS_MAX];
+    size_t all = read_pack(packs, rows);
+    for (size_t i = 0; i < all; i++) {
+        if (rows[i].num <= w->after)
+            continue;
+        w->over = rows[i].num > w->through;
+        if (w->over || *count == room)
+            return false;
+        w->after = rows[i].num;
+        if (w->tenant == 0 || rows[i].tenant == w->tenant)
+            out[(*count)++] = rows[i];
+    }
+    return true;
+}
+
+/* The next rows of a walk, `room` at most. Zero of them need not be the end: see w->over. */
+static enum err walk_on(struct db *db, struct feed_walk *w, struct feed_row *out, size_t room,
+                        size_t *ret_count)
+{
+    static const char SQL[] = SELECT_PACKS " WHERE num > $1 ORDER BY num LIMIT $2";
+    static const char SQL_TENANT[] =
+        SELECT_PACKS " WHERE num > $1 AND (tenant = $3 OR earlier IS NOT NULL)"
+                     " ORDER BY num LIMIT $2";
+    const struct db_value values[] = {DB_I(w->after), DB_I(PACKS_PER_SLICE), DB_I(w->tenant)};
+    struct db_rows *packs = w->tenant != 0 ? db_query_values(db, SQL_TENANT, values, 3)
+                                           : db_query_values(db, SQL, values, 2);
+    size_t packs_read = 0;
+    bool more = true;
+    *ret_count = 0;
+    for (; more && db_next(packs); packs_read++)
+        more = walk_pack(w, packs, out, room, ret_count);
+    w->over |= more && packs_read < PACKS_PER_SLICE;
+    return db_rows_end(packs);
 }
 
 enum err feed_last(struct db *db, int64_t *ret)
 {
-    static const char SQL[] = "SELECT COALESCE(MAX(num), 0) FROM feed";
+    static const char SQL[] = "SELECT COALESCE(MAX(num), 0) FROM feed_packs";
     bool found;
     int64_t swept;
     enum err e = feed_mark_get(db, FEED_MARK_SWEPT, &found, &swept);
@@ -59,72 +189,163 @@ enum err feed_last(struct db *db, int64_t *ret)
     return db_rows_end(rows);
 }
 
-static enum err each_row(struct db_rows *rows, feed_each *each, void *ctx)
-{
-    bool more = true;
-    while (more && db_next(rows)) {
-        struct feed_row row = {FEED_COLUMNS(COLUMN_READ, rows)};
-        more = each(ctx, &row);
-    }
-    return db_rows_end(rows);
-}
-
 enum err feed_list(struct db *db, int64_t after, int64_t limit, feed_each *each, void *ctx)
 {
-    static const char SQL[] = SELECT_FEED " WHERE num > $1 ORDER BY num LIMIT $2";
-    return each_row(DB_QUERY(db, SQL, DB_I(after), DB_I(limit)), each, ctx);
+    struct feed_walk w = {.after = after, .through = INT64_MAX};
+    struct feed_row rows[FEED_PACK_ROWS_MAX];
+    bool more = true;
+    while (more && limit > 0 && !w.over) {
+        size_t count = 0;
+        enum err e = walk_on(db, &w, rows, (size_t)MIN(limit, (int64_t)ARRAY_LEN(rows)), &count);
+        if (e != ERR_OK)
+            return e;
+        limit -= (int64_t)count;
+        for (size_t i = 0; i < count && more; i++)
+            more = each(ctx, &rows[i]);
+    }
+    return ERR_OK;
+}
+
+/* --- of tenants with webhooks --- */
+
+enum { TENANTS_TOGETHER = 32 }; /* as many parameters as the statement has */
+
+static enum err keep_hooked(struct db *db, struct feed_row rows[static TENANTS_TOGETHER],
+                            size_t *count)
+{
+    static const char SQL[] =
+        "SELECT DISTINCT tenant FROM webhooks WHERE tenant IN ($1, $2, $3, $4, $5, $6, $7, $8, $9,"
+        " $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26,"
+        " $27, $28, $29, $30, $31, $32)";
+    struct db_value tenants[TENANTS_TOGETHER];
+    int64_t hooked[TENANTS_TOGETHER];
+    size_t hooked_count = 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < TENANTS_TOGETHER; i++)
+        tenants[i] = DB_I(i < *count ? rows[i].tenant : -1);
+    struct db_rows *found = db_query_values(db, SQL, tenants, ARRAY_LEN(tenants));
+    while (hooked_count < TENANTS_TOGETHER && db_next(found))
+        hooked[hooked_count++] = db_int(found, 0);
+    for (size_t i = 0; i < *count; i++) {
+        size_t at = 0;
+        while (at < hooked_count && hooked[at] != rows[i].tenant)
+            at++;
+        if (at < hooked_count)
+            rows[kept++] = rows[i];
+    }
+    *count = kept;
+    return db_rows_end(found);
 }
 
 enum err feed_list_hooked(struct db *db, int64_t after, int64_t through, int64_t limit,
                           feed_each *each, void *ctx)
 {
-    static const char SQL[] = COLUMNS_SELECT(
-        FEED_COLUMNS, "f.") " FROM feed f WHERE f.num > $1 AND f.num <= $2"
-                            " AND EXISTS (SELECT 1 FROM webhooks w WHERE w.tenant = f.tenant)"
-                            " ORDER BY f.num LIMIT $3";
-    return each_row(DB_QUERY(db, SQL, DB_I(after), DB_I(through), DB_I(limit)), each, ctx);
+    struct feed_walk w = {.after = after, .through = through};
+    bool more = true;
+    while (more && !w.over) {
+        struct feed_row rows[TENANTS_TOGETHER];
+        size_t count = 0;
+        enum err e = walk_on(db, &w, rows, ARRAY_LEN(rows), &count);
+        if (e == ERR_OK && count > 0)
+            e = keep_hooked(db, rows, &count);
+        if (e != ERR_OK)
+            return e;
+        for (size_t i = 0; i < count && more; i++)
+            more = limit-- > 0 && each(ctx, &rows[i]);
+    }
+    return ERR_OK;
 }
 
-#define SOURCES                        \
-    COLUMNS_SELECT(FEED_COLUMNS, "f.") \
-    ", t.id, " OWNER_COLUMNS " FROM feed f JOIN tenants t ON t.num = f.tenant" OWNER_JOINS
+/* --- with their owners --- */
 
-static enum err each_source(struct db_rows *rows, feed_each_source *each, void *ctx)
+enum { SOURCES_TOGETHER = 16 }; /* with two parameters of the statement each */
+
+/* clang-format off */
+#define PLACE(place, tenant, run) \
+    "(" #place ", CAST($" #tenant " AS BIGINT), CAST($" #run " AS BIGINT))"
+#define PLACES \
+    PLACE(0, 1, 2) ", " PLACE(1, 3, 4) ", " PLACE(2, 5, 6) ", " PLACE(3, 7, 8) ", " \
+    PLACE(4, 9, 10) ", " PLACE(5, 11, 12) ", " PLACE(6, 13, 14) ", " PLACE(7, 15, 16) ", " \
+    PLACE(8, 17, 18) ", " PLACE(9, 19, 20) ", " PLACE(10, 21, 22) ", " PLACE(11, 23, 24) ", " \
+    PLACE(12, 25, 26) ", " PLACE(13, 27, 28) ", " PLACE(14, 29, 30) ", " PLACE(15, 31, 32)
+/* clang-format on */
+
+/* Gives the rows with their owners to `each`, and counts them in *given. *more: it has not
+ * stopped. */
+static enum err each_source(struct db *db, const struct feed_row *rows, size_t count,
+                            feed_each_source *each, void *ctx, int64_t *given, bool *more)
 {
-    bool more = true;
-    while (more && db_next(rows)) {
-        struct feed_source source = {.row = {FEED_COLUMNS(COLUMN_READ, rows)},
-                                     .tenant = db_str(rows, FEED_COLUMNS_END)};
-        source.has_owner = owner_read(rows, FEED_COLUMNS_END + 1, &source.owner);
-        more = each(ctx, &source);
+    static const char SQL[] =
+        "WITH f (place, tenant, run) AS (VALUES " PLACES ") SELECT f.place, t.id, " OWNER_COLUMNS
+        " FROM f CROSS JOIN tenants t" OWNER_JOINS
+        " WHERE t.num = f.tenant ORDER BY f.place LIMIT 16";
+    struct db_value values[2 * SOURCES_TOGETHER];
+    for (size_t i = 0; i < SOURCES_TOGETHER; i++) {
+        values[2 * i] = DB_I(i < count ? rows[i].tenant : -1);
+        values[2 * i + 1] = DB_I(i < count ? rows[i].owner : -1);
     }
-    return db_rows_end(rows);
+    struct db_rows *found = db_query_values(db, SQL, values, ARRAY_LEN(values));
+    while (*more && db_next(found)) {
+        int64_t place = db_int(found, 0);
+        assert(place >= 0 && place < (int64_t)count);
+        struct feed_source source = {.row = rows[place], .tenant = db_str(found, 1)};
+        source.has_owner = owner_read(found, 2, &source.owner);
+        *more = each(ctx, &source);
+        (*given)++;
+    }
+    return db_rows_end(found);
+}
+
+static enum err walk_sources(struct db *db, struct feed_walk *w, int64_t limit,
+                             feed_each_source *each, void *ctx)
+{
+    int64_t given = 0;
+    bool more = true;
+    while (more && given < limit && !w->over) {
+        struct feed_row rows[SOURCES_TOGETHER];
+        size_t room = (size_t)MIN(limit - given, (int64_t)SOURCES_TOGETHER);
+        size_t count = 0;
+        enum err e = walk_on(db, w, rows, room, &count);
+        if (e == ERR_OK && count > 0)
+            e = each_source(db, rows, count, each, ctx, &given, &more);
+        if (e != ERR_OK)
+            return e;
+    }
+    return ERR_OK;
 }
 
 enum err feed_sources(struct db *db, int64_t after, int64_t limit, feed_each_source *each,
                       void *ctx)
 {
-    static const char SQL[] = SOURCES " WHERE f.num > $1 ORDER BY f.num LIMIT $2";
-    return each_source(DB_QUERY(db, SQL, DB_I(after), DB_I(limit)), each, ctx);
+    struct feed_walk w = {.after = after, .through = INT64_MAX};
+    return walk_sources(db, &w, limit, each, ctx);
 }
 
 enum err feed_of_tenant(struct db *db, int64_t tenant, int64_t after, int64_t through,
                         int64_t limit, feed_each_source *each, void *ctx)
 {
-    static const char SQL[] = SOURCES " WHERE f.num > $1 AND f.num <= $2 AND f.tenant = $3"
-                                      " ORDER BY f.num LIMIT $4";
-    return each_source(DB_QUERY(db, SQL, DB_I(after), DB_I(through), DB_I(tenant), DB_I(limit)),
-                       each, ctx);
+    struct feed_walk w = {.after = after, .through = through, .tenant = tenant};
+    return walk_sources(db, &w, limit, each, ctx);
 }
 
 enum err feed_count_events(struct db *db, int64_t after, int64_t *ret)
 {
-    static const char SQL[] =
-        "SELECT COALESCE(SUM(last_seq - first_seq + 1), 0) FROM feed WHERE num > $1";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(after));
-    *ret = db_next(rows) ? db_count(rows, 0) : 0;
-    return db_rows_end(rows);
+    struct feed_walk w = {.after = after, .through = INT64_MAX};
+    int64_t events = 0;
+    while (!w.over) {
+        struct feed_row rows[FEED_PACK_ROWS_MAX];
+        size_t count = 0;
+        enum err e = walk_on(db, &w, rows, ARRAY_LEN(rows), &count);
+        if (e != ERR_OK)
+            return e;
+        for (size_t i = 0; i < count; i++)
+            events += rows[i].last_seq - rows[i].first_seq + 1;
+    }
+    *ret = events;
+    return ERR_OK;
 }
+
+/* --- marks --- */
 
 enum err feed_mark_get(struct db *db, struct str name, bool *ret_found, int64_t *ret)
 {
@@ -151,9 +372,10 @@ enum err feed_mark_drop(struct db *db, struct str name)
 enum err feed_sweep(struct db *db, int64_t before_ms, int64_t through, int64_t limit,
                     int64_t *ret_removed)
 {
-    static const char SQL_LAST[] = "SELECT MAX(num) FROM (SELECT num, at FROM feed WHERE num <= $1"
+    static const char SQL_LAST[] = "SELECT MAX(num) FROM (SELECT num, at FROM feed_packs"
+                                   " WHERE num <= $1"
                                    " ORDER BY num LIMIT $2) AS oldest WHERE at < $3";
-    static const char SQL[] = "DELETE FROM feed WHERE num <= $1";
+    static const char SQL[] = "DELETE FROM feed_packs WHERE num <= $1";
     *ret_removed = 0;
     struct db_rows *rows = DB_QUERY(db, SQL_LAST, DB_I(through), DB_I(limit), DB_I(before_ms));
     int64_t last = db_next(rows) ? db_int_or(rows, 0, -1) : -1;

@@ -1,6 +1,15 @@
 /* The feed: a log of new events in the order of the commits, for the relay, webhooks and streams. A
  * row names a run or an entity and a range of its events, and is written in the transaction that
- * appends them. */
+ * appends them.
+ *
+ * In the store the rows of a commit are packed: a row of the table has the last one in its columns,
+ * under its number, and those before it as text, with the distance of each owner from the last one:
+ *
+ *   num  tenant  run       first_seq  last_seq  at  earlier
+ *   41   7       98304000  1          3         …   (null: this row alone)
+ *   44   2       98304512  4          4         …   [[7,-12,1,3],[9,-5000,4,5]]
+ *
+ * where the second pack has the rows 42, 43 and 44. The view `feed` shows it row by row. */
 #ifndef PAWL_STORE_OUTBOX_FEED_H
 #define PAWL_STORE_OUTBOX_FEED_H
 
@@ -22,8 +31,10 @@ struct feed_row {
     int64_t at;
 };
 
-/* So many rows cost little more than one. */
-enum { FEED_ROWS_TOGETHER = 6 };
+/* A reader of one row reads its pack, so packs are small. */
+enum { FEED_PACK_ROWS_MAX = 64 };
+/* Rows of one moment with numbers that follow each other. They go into packs of
+ * FEED_PACK_ROWS_MAX. */
 MUST_CHECK enum err feed_insert(struct db *db, const struct feed_row *rows, size_t count);
 /* The highest number so far, removed rows included; 0 when there is none. */
 MUST_CHECK enum err feed_last(struct db *db, int64_t *ret);
@@ -57,7 +68,7 @@ MUST_CHECK enum err feed_mark_set(struct db *db, struct str name, int64_t throug
 /* The reader no longer follows the feed. */
 MUST_CHECK enum err feed_mark_drop(struct db *db, struct str name);
 
-/* Removes up to `limit` rows that are older than `before_ms` and not above `through`. */
+/* Removes up to `limit` packs that are older than `before_ms` and have no row above `through`. */
 MUST_CHECK enum err feed_sweep(struct db *db, int64_t before_ms, int64_t through, int64_t limit,
                                int64_t *ret_removed);
 

@@ -42,8 +42,8 @@ static const struct {
     {"entity_type_versions", OF_TYPE, false},
     {"entity_types", OF_TENANT, false},
     {"entity_updates", OF_ENTITY, false},
-    {"feed", OF_TENANT, false},
     {"feed_marks", "true", true},
+    {"feed_packs", OF_TENANT, false}, /* see unpack_feed() */
     {"first_jobs", OF_TENANT, false},
     {"holding", OF_TENANT, false},
     {"inbox", OF_ENTITY, false},
@@ -187,26 +187,40 @@ static enum err find_tenant(struct moving *m)
 /* Counters that are only in the log go to their rows, as a fold puts them there. */
 static enum err prepare(struct moving *m)
 {
-    return run(m,
-               "UPDATE from.tenants t SET active_runs = l.active_runs, queued_runs = l.queued_runs,"
-               " rate_full_at = l.rate_full_at FROM logged_counters l WHERE l.tenant = t.num;"
-               "DELETE FROM from.counter_log;"
-               "CREATE TEMPORARY TABLE moving_owners ON COMMIT DROP AS"
-               " SELECT num FROM from.runs WHERE " OF_TENANT
-               " UNION SELECT num FROM from.entities WHERE " OF_TENANT
-               " UNION SELECT entity FROM from.entity_sweeps WHERE " OF_TENANT ";"
-               "CREATE TEMPORARY TABLE moving_types ON COMMIT DROP AS"
-               " SELECT num FROM from.entity_types WHERE " OF_TENANT ";"
-               "CREATE TEMPORARY TABLE moving_scopes ON COMMIT DROP AS"
-               " SELECT num FROM from.scopes WHERE " OF_TENANT ";"
-               "CREATE TEMPORARY TABLE moving_lines ON COMMIT DROP AS"
-               " SELECT num FROM from.lines WHERE " OF_TENANT ";"
-               "CREATE TEMPORARY TABLE moving_feed ON COMMIT DROP AS SELECT"
-               " GREATEST((SELECT max(num) FROM from.feed),"
-               " (SELECT through FROM from.feed_marks WHERE name = 'swept'), 0) AS last,"
-               " EXISTS (SELECT 1 FROM from.feed f JOIN from.feed_marks k ON k.name = 'webhooks'"
-               " AND f.num = k.through + 1 WHERE f." OF_TENANT ") AS is_inside;"
-               "ANALYZE moving_owners");
+    return run(
+        m, "UPDATE from.tenants t SET active_runs = l.active_runs, queued_runs = l.queued_runs,"
+           " rate_full_at = l.rate_full_at FROM logged_counters l WHERE l.tenant = t.num;"
+           "DELETE FROM from.counter_log;"
+           "CREATE TEMPORARY TABLE moving_owners ON COMMIT DROP AS"
+           " SELECT num FROM from.runs WHERE " OF_TENANT
+           " UNION SELECT num FROM from.entities WHERE " OF_TENANT
+           " UNION SELECT entity FROM from.entity_sweeps WHERE " OF_TENANT ";"
+           "CREATE TEMPORARY TABLE moving_types ON COMMIT DROP AS"
+           " SELECT num FROM from.entity_types WHERE " OF_TENANT ";"
+           "CREATE TEMPORARY TABLE moving_scopes ON COMMIT DROP AS"
+           " SELECT num FROM from.scopes WHERE " OF_TENANT ";"
+           "CREATE TEMPORARY TABLE moving_lines ON COMMIT DROP AS"
+           " SELECT num FROM from.lines WHERE " OF_TENANT ";"
+           "CREATE TEMPORARY TABLE moving_feed ON COMMIT DROP AS SELECT"
+           " GREATEST((SELECT max(num) FROM from.feed_packs),"
+           " (SELECT through FROM from.feed_marks WHERE name = 'swept'), 0) AS last,"
+           " EXISTS (SELECT 1 FROM from.feed_packs f JOIN from.feed_marks k ON k.name = 'webhooks'"
+           " AND f.num = k.through + 1 WHERE f." OF_TENANT ") AS is_inside;"
+           "ANALYZE moving_owners");
+}
+
+/* A pack has rows of several tenants. Those with rows of this one become packs of one row each. */
+static enum err unpack_feed(struct moving *m)
+{
+    return run(m, "CREATE TEMPORARY TABLE moving_packs ON COMMIT DROP AS SELECT num FROM"
+                  " from.feed_packs WHERE earlier IS NOT NULL AND num IN"
+                  " (SELECT pack FROM from.feed WHERE " OF_TENANT ");"
+                  "CREATE TEMPORARY TABLE moving_feed_rows ON COMMIT DROP AS"
+                  " SELECT num, tenant, run, first_seq, last_seq, at FROM from.feed"
+                  " WHERE pack IN (SELECT num FROM moving_packs);"
+                  "DELETE FROM from.feed_packs WHERE num IN (SELECT num FROM moving_packs);"
+                  "INSERT INTO from.feed_packs (num, tenant, run, first_seq, last_seq, at)"
+                  " SELECT num, tenant, run, first_seq, last_seq, at FROM moving_feed_rows");
 }
 
 /* --- rows --- */
@@ -285,16 +299,16 @@ static enum err clear_tenant(struct moving *m)
  * any other. */
 static enum err keep_last_feed_number(struct moving *m)
 {
-    return run(
-        m, "INSERT INTO to.feed (num, tenant, run, first_seq, last_seq, at)"
-           " SELECT last, num, 0, 1, 0, (extract(epoch FROM now()) * 1000)::bigint"
-           " FROM moving_feed, moving_tenant WHERE last > GREATEST((SELECT max(num) FROM to.feed),"
-           " (SELECT through FROM to.feed_marks WHERE name = 'swept'), 0);"
-           "INSERT INTO from.feed (num, tenant, run, first_seq, last_seq, at)"
-           " SELECT last, COALESCE((SELECT min(num) FROM from.tenants), 0), 0, 1, 0,"
-           " (extract(epoch FROM now()) * 1000)::bigint FROM moving_feed"
-           " WHERE last > GREATEST((SELECT max(num) FROM from.feed),"
-           " (SELECT through FROM from.feed_marks WHERE name = 'swept'), 0)");
+    return run(m, "INSERT INTO to.feed_packs (num, tenant, run, first_seq, last_seq, at)"
+                  " SELECT last, num, 0, 1, 0, (extract(epoch FROM now()) * 1000)::bigint"
+                  " FROM moving_feed, moving_tenant WHERE last > GREATEST((SELECT max(num) FROM "
+                  "to.feed_packs),"
+                  " (SELECT through FROM to.feed_marks WHERE name = 'swept'), 0);"
+                  "INSERT INTO from.feed_packs (num, tenant, run, first_seq, last_seq, at)"
+                  " SELECT last, COALESCE((SELECT min(num) FROM from.tenants), 0), 0, 1, 0,"
+                  " (extract(epoch FROM now()) * 1000)::bigint FROM moving_feed"
+                  " WHERE last > GREATEST((SELECT max(num) FROM from.feed_packs),"
+                  " (SELECT through FROM from.feed_marks WHERE name = 'swept'), 0)");
 }
 
 /* Webhooks may have stopped inside a row of the feed: that is one tenant's. Indexes are not ahead
@@ -337,8 +351,8 @@ enum err postgres_move_tenant(struct postgres_db *db, const struct tenant_move *
     (void)snprintf(m.from, sizeof(m.from), "%s_%zu", db->schema, move->from);
     (void)snprintf(m.to, sizeof(m.to), "%s_%zu", db->schema, move->to);
     static step *const STEPS[] = {
-        begin,        check_tables,          find_tenant, prepare,         move_rows,
-        clear_tenant, keep_last_feed_number, set_marks,   note_and_commit,
+        begin,     check_tables, find_tenant,           unpack_feed, prepare,
+        move_rows, clear_tenant, keep_last_feed_number, set_marks,   note_and_commit,
     };
     enum err e = ERR_OK;
     for (size_t i = 0; i < ARRAY_LEN(STEPS) && e == ERR_OK; i++)

@@ -81,7 +81,8 @@ enum err timers_folded(struct db *db, int64_t through)
 
 enum err timers_folded_through(struct db *db, int64_t *ret)
 {
-    struct db_rows *rows = db_query_values(db, "SELECT " TIMERS_THROUGH, NULL, 0);
+    static const char SQL[] = "SELECT through FROM indexed WHERE name = 'timers'";
+    struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
     *ret = db_next(rows) ? db_count(rows, 0) : 0;
     return db_rows_end(rows);
 }

@@ -20,8 +20,7 @@
     " WHERE j.run = r.num AND j.ordinal = 1)"
 
 /* The owners that are ahead of the fold, as a list of their numbers. */
-#define TIMERS_THROUGH "COALESCE((SELECT through FROM indexed WHERE name = 'timers'), 0)"
-#define OWNERS_AHEAD "(SELECT run FROM feed WHERE num > " TIMERS_THROUGH ")"
+#define OWNERS_AHEAD "(SELECT run FROM owners_ahead)"
 
 struct timer {
     int64_t due_at;

@@ -2,6 +2,7 @@
 import collections
 import contextlib
 import http.client
+import json
 import os
 import random
 import sys
@@ -109,6 +110,53 @@ def without_shards(answer):
 def of_tenants(answers):
     """Without what is asked about all tenants."""
     return {place: without_shards(answer) for place, answer in answers.items() if place[0] is not None}
+
+
+def test_rows_of_the_feed_that_share_a_pack_with_another_tenants_move_alone(cluster_of):
+    cluster = cluster_of(1, 1)
+    cluster.start("n1")
+    cluster.served()
+    api = cluster.client("n1")
+    for tenant in ("mover", "stayer"):
+        assert api.put(f"/api/v1/tenants/{tenant}", {}).status in (200, 201)
+        r = api.put("/api/v1/workflows/w", {"id": "w", "steps": [{"name": "s", "type": "sleep", "duration_ms": 3600000}]}, tenant=tenant)
+        assert r.status in (200, 201), r
+
+    def start_some(tenant):
+        client = cluster.client("n1")
+        for _ in range(20):
+            assert client.post("/api/v1/workflows/w/runs", {"input": {}}, tenant=tenant).status == 200
+
+    def packs(shard):
+        """The rows of the feed, pack by pack, as (number, tenant, run, first_seq, last_seq)."""
+        ids = dict(cluster.postgres.rows(f"SELECT num, id FROM {cluster.schema}_{shard}.tenants"))
+        for num, tenant, run, first, last, earlier in cluster.postgres.rows(
+                "SELECT num, tenant, run, first_seq, last_seq, COALESCE(earlier, '[]')"
+                f" FROM {cluster.schema}_{shard}.feed_packs WHERE run <> 0 ORDER BY num"):
+            rows = [*((t, int(run) + distance, a, b) for t, distance, a, b in json.loads(earlier)), (int(tenant), int(run), int(first), int(last))]
+            yield [(int(num) - len(rows) + 1 + i, ids[str(row[0])], *row[1:]) for i, row in enumerate(rows)]
+
+    def feed(shard):
+        return [row for pack in packs(shard) for row in pack]
+
+    def is_shared():
+        threads = [threading.Thread(target=start_some, args=(tenant,)) for tenant in ("mover", "stayer") * 4]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        return any(len({row[1] for row in pack}) > 1 for pack in packs(0))
+
+    wait_until(is_shared, "a pack has rows of both tenants")
+    before = feed(0)
+    assert cluster.move("mover", 1).code == 0
+    cluster.served()
+    assert [row for row in before if row[1] == "mover"] == feed(1)
+    assert [row for row in before if row[1] == "stayer"] == feed(0)
+    start_some("mover")
+    start_some("stayer")
+    assert all(feed(shard)[-1][0] > before[-1][0] for shard in (0, 1)), "no number is used again"
+    cluster.assert_each_shard_is_healthy()
 
 
 def test_tenants_with_everything_move_and_nothing_that_is_answered_or_done_is_another(cluster_of, receiver):

@@ -132,7 +132,7 @@ static void put_feed(struct scripted_run *s, const char *rows, int through)
 {
     char sql[512];
     (void)snprintf(sql, sizeof(sql),
-                   "INSERT INTO feed (num, tenant, run, first_seq, last_seq, at) VALUES %s;"
+                   "INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at) VALUES %s;"
                    "INSERT INTO feed_marks (name, through) VALUES ('webhooks', %d)",
                    rows, through);
     put_rows(s->fixture->file.text, sql);
@@ -192,9 +192,10 @@ static void those_that_must_wait_do_not_keep_the_writer_busy(void **state)
         put_entity(s.fixture->file.text, &(struct entity_plan){5 + e, 2, 1, 1, 0});
         put_sweep(&s, 5 + e, 1);
     }
-    put_rows(s.fixture->file.text, "INSERT INTO feed (num, tenant, run, first_seq, last_seq, at)"
-                                   " SELECT num, 1, num, 1, 2, 1 FROM entities;"
-                                   "INSERT INTO feed_marks (name, through) VALUES ('webhooks', 0)");
+    put_rows(s.fixture->file.text,
+             "INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at)"
+             " SELECT num, 1, num, 1, 2, 1 FROM entities;"
+             "INSERT INTO feed_marks (name, through) VALUES ('webhooks', 0)");
     for (int i = 0; i < 4; i++) { /* some at a time, however many there are */
         assert_int_equal(slice(&s, &more), 0);
         assert_false(more);

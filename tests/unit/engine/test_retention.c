@@ -345,13 +345,14 @@ static void a_child_stays_until_its_parent_has_taken_the_result(void **state)
 }
 
 /* As servers before this one could leave it. */
-#define REMOVE_CHILD                                                                 \
-    "DELETE FROM run_blocks;"                                                        \
-    "UPDATE indexed SET through = 0 WHERE name = 'runs';"                            \
-    "DELETE FROM timers;"                                                            \
-    "DELETE FROM jobs WHERE run IN (SELECT num FROM runs WHERE parent_run > 0);"     \
-    "DELETE FROM timeline WHERE run IN (SELECT num FROM runs WHERE parent_run > 0);" \
-    "DELETE FROM feed WHERE run IN (SELECT num FROM runs WHERE parent_run > 0);"     \
+#define REMOVE_CHILD                                                                   \
+    "DELETE FROM run_blocks;"                                                          \
+    "UPDATE indexed SET through = 0 WHERE name = 'runs';"                              \
+    "DELETE FROM timers;"                                                              \
+    "DELETE FROM jobs WHERE run IN (SELECT num FROM runs WHERE parent_run > 0);"       \
+    "DELETE FROM timeline WHERE run IN (SELECT num FROM runs WHERE parent_run > 0);"   \
+    "UPDATE feed_packs SET earlier = NULL WHERE earlier IS NOT NULL;"                  \
+    "DELETE FROM feed_packs WHERE run IN (SELECT num FROM runs WHERE parent_run > 0);" \
     "DELETE FROM runs WHERE parent_run > 0;"
 
 static void a_step_whose_child_is_gone_fails(void **state)

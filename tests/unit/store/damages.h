@@ -275,6 +275,7 @@ static const struct damage DAMAGES[] = {
     {"INSERT INTO counter_log VALUES (1, '[[1,4,3,0],[2,0,0,0]]'), (2, '[[1,3,3,0]]')", {TENANT_ACTIVE}},
     {"INSERT INTO counter_log VALUES (1, '[[1,4,')", {COUNTER_LOG}},
     {"INSERT INTO counter_log VALUES (1, '[[1,3,3]]')", {COUNTER_LOG}},
+    {"INSERT INTO counter_log VALUES (1, '[[1,x,3,0]]')", {COUNTER_LOG}},
     {"INSERT INTO counter_log VALUES (1, '[[9,0,0,0]]')", {COUNTER_LOG}},
     {"UPDATE scopes SET active_runs = 3 WHERE num = 1", {LIMIT_ACTIVE}},
     {"INSERT INTO slots (scope, run) VALUES (2, 7)", {LIMIT_ACTIVE, SLOT_STRAY}},
@@ -413,6 +414,11 @@ static const struct damage DAMAGES[] = {
     {"DELETE FROM indexed WHERE name = 'runs'", {MARK_LOST, INDEX_STRAY, HOLDING_STRAY}},
     {"UPDATE indexed SET through = 1000000 WHERE name = 'timers'",
      {"timers are marked as folded past the end of the feed"}},
+    {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at) VALUES (2, 1, 7, 1, 1, 5)", {NULL}},
+    {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at, earlier) VALUES"
+     " (2, 1, 7, 1, 1, 5, '[[1,0,')", {"a pack of the feed is damaged"}},
+    {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at, earlier) VALUES"
+     " (2, 1, 7, 1, 1, 5, '')", {"a pack of the feed is damaged"}},
     {"UPDATE indexed SET through = 10 WHERE name = 'runs'", {INDEX_MISSING, HOLDING_MISSING}},
     {"DELETE FROM run_blocks WHERE num = 4", {INDEX_MISSING}},
     {"UPDATE run_blocks SET runs = ',0,2,' WHERE num = 5", {INDEX_MISSING}},

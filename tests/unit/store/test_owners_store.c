@@ -16,7 +16,7 @@ static void put_owners(const char *path)
     put_entity(path, &(struct entity_plan){5, 1, 3, 1, 0});
     put_entity(path, &(struct entity_plan){6, 1, 3, 1, 0});
     put_rows(path,
-             "INSERT INTO feed (num, tenant, run, first_seq, last_seq, at) VALUES"
+             "INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at) VALUES"
              " (1, 1, 2, 1, 4, 1), (2, 1, 5, 1, 2, 1), (3, 1, 7, 1, 9, 1), (4, 1, 6, 1, 3, 1),"
              " (5, 1, 8, 1, 3, 1);"
              "INSERT INTO entity_sweeps (entity, through, deleted, id, tenant, type, name,"
@@ -118,7 +118,7 @@ static void every_table_is_asked_by_its_number(void **state)
     sqlite3_stmt *plan = NULL;
     assert_int_equal(sqlite3_prepare_v2(raw.file,
                                         "EXPLAIN QUERY PLAN SELECT " OWNER_COLUMNS
-                                        " FROM feed f" OWNER_JOINS " WHERE f.num > 5",
+                                        " FROM feed_packs f" OWNER_JOINS " WHERE f.num > 5",
                                         -1, &plan, NULL),
                      SQLITE_OK);
     int steps = 0;

@@ -173,7 +173,7 @@ static void a_place_that_was_swept_is_said(void **state)
     put_workflow(fixture, "w", ONE_TASK);
     for (int i = 0; i < 5; i++)
         (void)start(fixture, "w");
-    tamper(fixture, "DELETE FROM feed WHERE num <= 3;"
+    tamper(fixture, "DELETE FROM feed_packs WHERE num <= 3;"
                     "INSERT INTO feed_marks (name, through) VALUES ('swept', 3)"
                     " ON CONFLICT (name) DO UPDATE SET through = excluded.through");
     struct stream_read old = {.from = {2, 1}};
