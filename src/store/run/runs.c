@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* memmem */
 #include "store/run/runs.h"
 
+#include "base/env.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "domain/idempotency.h"
@@ -142,7 +143,7 @@ static bool recall(struct db *db, int64_t num, struct arena *arena, struct run *
 
 static bool skip(struct str *text, struct str head)
 {
-    if (!str_starts_with(*text, head))
+    if (text->len < head.len || memcmp(text->ptr, head.ptr, head.len) != 0)
         return false;
     text->ptr += head.len;
     text->len -= head.len;
@@ -160,22 +161,49 @@ static bool skip_number(struct str *text, int64_t number)
 }
 
 #define CREATED "[[\"run.created\""
+#define JOB_ID "{\"job_id\":\""
 enum { SHORTENED_MAX = KIB };
 
-/* The first events without the data of run.created, if that is exactly what the view timeline_rows
- * makes of the row's other columns. Longer texts are kept whole: for them it would save little. */
+/* The first data of events and what follows. Types have no brace, so the first one begins it. */
+static struct str first_data(struct str events)
+{
+    const char *data = memchr(events.ptr, '{', events.len);
+    return data != NULL ? (struct str){data, (size_t)(events.ptr + events.len - data)} : STR("");
+}
+
+/* Skips the id of the run's first job. */
+static bool skip_first_job(struct str *text, const struct run *r)
+{
+    char id[UUID_TEXT_LEN];
+    uuid_put(id, jobs_first_id(r->id));
+    return skip(text, (struct str){id, sizeof(id)});
+}
+
+/* The first events without the data of run.created and without the id of the first job, if that is
+ * exactly what the view first_timeline_rows makes of the row's other columns. Longer texts are kept
+ * whole: for them it would save little. */
 static struct str shorten_events(const struct run *r, char shortened[static SHORTENED_MAX])
 {
     struct str rest = r->first_events;
-    if (rest.len > SHORTENED_MAX || !skip(&rest, STR(CREATED ",{\"workflow_id\":\"")) ||
-        !skip(&rest, r->workflow_id) || !skip(&rest, STR("\",\"workflow_version\":")) ||
-        !skip_number(&rest, r->workflow_version) || !skip(&rest, STR(",\"created_by\":\"")) ||
-        !skip(&rest, r->created_by) || !skip(&rest, STR("\"}]")))
+    if (rest.ptr == NULL || rest.len > SHORTENED_MAX ||
+        !skip(&rest, STR(CREATED ",{\"workflow_id\":\"")) || !skip(&rest, r->workflow_id) ||
+        !skip(&rest, STR("\",\"workflow_version\":")) || !skip_number(&rest, r->workflow_version) ||
+        !skip(&rest, STR(",\"created_by\":\"")) || !skip(&rest, r->created_by) ||
+        !skip(&rest, STR("\"}]")))
+        return r->first_events;
+    struct str data = first_data(rest);
+    bool of_job = skip(&data, STR(JOB_ID));
+    if (of_job && str_starts_with(data, STR("\""))) /* as if it was left out */
         return r->first_events;
     const struct str head = STR(CREATED "]");
-    memcpy(shortened, head.ptr, head.len);
-    memcpy(shortened + head.len, rest.ptr, rest.len);
-    return (struct str){shortened, head.len + rest.len};
+    char *at = mempcpy(shortened, head.ptr, head.len);
+    const char *id = data.ptr;
+    if (of_job && skip_first_job(&data, r)) {
+        at = mempcpy(at, rest.ptr, (size_t)(id - rest.ptr));
+        rest = data;
+    }
+    at = mempcpy(at, rest.ptr, rest.len);
+    return (struct str){shortened, (size_t)(at - shortened)};
 }
 
 /* For lists of children and reruns. */
