@@ -1,10 +1,11 @@
 /* The answer of a start, rendered from the facts of the run's birth.
  *
- * The facts are one line: status, version, started, deadline_at, start_at; and for each step that
- * was not just waiting: its place, the ordinal of its job (0: none), its status, its attempt,
- * started. `started` is 1 for what had the time of the birth, since no other time can have passed.
+ * The facts are one line: status, version, started, and deadline_at and start_at if it has one of
+ * them; and for each step that was not just waiting: its place, the ordinal of its job (0: none),
+ * its status, its attempt, started. `started` is 1 for what had the time of the birth, since no
+ * other time can have passed.
  *
- *     running,3,1,-1,-1;0,1,pending,0,0
+ *     running,3,1;0,1,pending,0,0
  */
 #include "core/run/run_birth.h"
 
@@ -84,8 +85,10 @@ struct str run_birth_facts(struct run_txn *m, const struct step_view *views)
     buf_put(&text, str_of(run_status_name(run->status)));
     put_number(&text, run->version);
     put_number(&text, run->started_at >= 0);
-    put_number(&text, run->deadline_at);
-    put_number(&text, run->start_at);
+    if (run->deadline_at >= 0 || run->start_at >= 0) {
+        put_number(&text, run->deadline_at);
+        put_number(&text, run->start_at);
+    }
     for (size_t i = 0; i < m->def->step_count; i++)
         put_step(&text, i, &views[i]);
     return arena_take(&m->tx->arena, &text);
@@ -137,8 +140,9 @@ static void read_run(struct facts *f, struct run *run)
     f->damaged |= run->status == RUN_STATUS_COUNT;
     run->version = next_number(f);
     run->started_at = next_number(f) != 0 ? run->created_at : -1;
-    run->deadline_at = next_number(f);
-    run->start_at = next_number(f);
+    bool has_times = f->rest.len > 0;
+    run->deadline_at = has_times ? next_number(f) : -1;
+    run->start_at = has_times ? next_number(f) : -1;
     run->state = blank.state;
     run->output = blank.output;
     run->error = blank.error;

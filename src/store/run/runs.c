@@ -16,35 +16,38 @@ enum { LIST_CHUNK = 256 };
 #define COLUMN_READ_RUN_STATUS(rows, at) COLUMN_READ_WORD(rows, at, run_status_of, RUN_STATUS_COUNT)
 #define COLUMN_KEEP_RUN_STATUS(arena, value)
 
-/* The column called version is the revision. */
-#define RUN_COLUMNS(X, p)                                   \
-    X(p, 1, COUNT, num, num)                                \
-    X(p, 2, UUID, id, id)                                   \
-    X(p, 3, INT, tenant, tenant)                            \
-    X(p, 4, TEXT, workflow_id, workflow_id)                 \
-    X(p, 5, COUNT, workflow_version, workflow_version)      \
-    X(p, 6, RUN_STATUS, status, status)                     \
-    X(p, 7, COUNT, version, revision)                       \
-    X(p, 8, INT, priority, priority)                        \
-    X(p, 9, TEXT, input, input)                             \
-    X(p, 10, TEXT, state, state)                            \
-    X(p, 11, TEXT, output, output)                          \
-    X(p, 12, TEXT, error, error)                            \
-    X(p, 13, TEXT, labels, labels)                          \
-    X(p, 14, TEXT, created_by, created_by)                  \
-    X(p, 15, TIME, created_at, created_at)                  \
-    X(p, 16, TIME_OR_NONE, started_at, started_at)          \
-    X(p, 17, TIME_OR_NONE, finished_at, finished_at)        \
-    X(p, 18, TEXT, traceparent, traceparent)                \
-    X(p, 19, TEXT, scopes, scopes)                          \
-    X(p, 20, TEXT, progress, progress)                      \
-    X(p, 21, TIME_OR_NONE, deadline_at, deadline_at)        \
-    X(p, 22, TIME_OR_NONE, start_at, start_at)              \
-    X(p, 23, INT_OR_NONE, parent_run, parent_run)           \
-    X(p, 24, COUNT_OR_NONE, parent_ordinal, parent_ordinal) \
-    X(p, 25, COUNT, depth, depth)                           \
+/* What every new run has. The column called version is the revision. */
+#define RUN_USUAL_COLUMNS(X, p)                        \
+    X(p, 1, COUNT, num, num)                           \
+    X(p, 2, UUID, id, id)                              \
+    X(p, 3, INT, tenant, tenant)                       \
+    X(p, 4, TEXT, workflow_id, workflow_id)            \
+    X(p, 5, COUNT, workflow_version, workflow_version) \
+    X(p, 6, RUN_STATUS, status, status)                \
+    X(p, 7, COUNT, version, revision)                  \
+    X(p, 8, INT, priority, priority)                   \
+    X(p, 9, TEXT, input, input)                        \
+    X(p, 10, TEXT, state, state)                       \
+    X(p, 11, TEXT, labels, labels)                     \
+    X(p, 12, TEXT, created_by, created_by)             \
+    X(p, 13, TIME, created_at, created_at)             \
+    X(p, 14, TIME_OR_NONE, started_at, started_at)     \
+    X(p, 15, TEXT, progress, progress)                 \
+    X(p, 16, COUNT, depth, depth)
+/* What most new runs do not have: null. */
+#define RUN_SELDOM_COLUMNS(X, p)                            \
+    X(p, 17, TEXT, output, output)                          \
+    X(p, 18, TEXT, error, error)                            \
+    X(p, 19, TIME_OR_NONE, finished_at, finished_at)        \
+    X(p, 20, TEXT, traceparent, traceparent)                \
+    X(p, 21, TEXT, scopes, scopes)                          \
+    X(p, 22, TIME_OR_NONE, deadline_at, deadline_at)        \
+    X(p, 23, TIME_OR_NONE, start_at, start_at)              \
+    X(p, 24, INT_OR_NONE, parent_run, parent_run)           \
+    X(p, 25, COUNT_OR_NONE, parent_ordinal, parent_ordinal) \
     X(p, 26, UUID_OR_NONE, rerun_of, rerun_of)              \
     X(p, 27, TEXT, tracestate, tracestate)
+#define RUN_COLUMNS(X, p) RUN_USUAL_COLUMNS(X, p) RUN_SELDOM_COLUMNS(X, p)
 COLUMNS_NUMBERED(RUN_COLUMNS, RUN);
 COLUMNS_SHAPE(RUN_SHAPE, struct run, RUN_COLUMNS);
 
@@ -133,14 +136,6 @@ static bool recall(struct db *db, int64_t num, struct arena *arena, struct run *
 
 /* --- rows --- */
 
-/* clang-format off */
-#define RUN_VALUES(r, first_events_shortened, first)                                   \
-    RUN_COLUMNS(COLUMN_BIND, r) (r)->key_num > 0 ? DB_I((r)->key_num) : DB_N(),        \
-        (r)->first_events.ptr != NULL ? DB_I((r)->version) : DB_N(),                   \
-        DB_T(first_events_shortened), (first) != NULL ? DB_T((first)->queue) : DB_N(), \
-        (first) != NULL ? DB_I_OR_NULL((first)->due_at) : DB_N()
-/* clang-format on */
-
 static bool skip(struct str *text, struct str head)
 {
     if (text->len < head.len || memcmp(text->ptr, head.ptr, head.len) != 0)
@@ -219,19 +214,43 @@ static enum err insert_family(struct db *db, const struct run *r)
     return e;
 }
 
+/* What is inserted beside the columns. */
+struct run_birth_row {
+    struct db_value first_seq, first_events, first_queue, first_due;
+    struct db_value key, key_hashes, born;
+    struct db_value key_num, key_route; /* most are null */
+};
+
+/* Its members and the columns. Most runs have only what the first statement writes. */
+static enum err insert_row(struct db *db, const struct run *r, const struct run_birth_row *b)
+{
+#define BORN_COLUMNS "first_seq, first_events, first_queue, first_due, key, key_hashes, born"
+#define BORN_VALUES \
+    b->first_seq, b->first_events, b->first_queue, b->first_due, b->key, b->key_hashes, b->born
+    static const char SQL_USUAL[] = COLUMNS_INSERT_WITH("runs", RUN_USUAL_COLUMNS, BORN_COLUMNS,
+                                                        "$17, $18, $19, $20, $21, $22, $23");
+    static const char SQL[] =
+        COLUMNS_INSERT_WITH("runs", RUN_COLUMNS, BORN_COLUMNS ", key_num, key_route",
+                            "$28, $29, $30, $31, $32, $33, $34, $35, $36");
+    const struct db_value seldom[] = {
+        RUN_SELDOM_COLUMNS(COLUMN_BIND, r) b->key_num,
+        b->key_route,
+    };
+    bool usual = true;
+    for (size_t i = 0; i < ARRAY_LEN(seldom); i++)
+        usual &= seldom[i].kind == DB_NULL;
+    return usual ? DB_EXEC(db, SQL_USUAL, NULL, RUN_USUAL_COLUMNS(COLUMN_BIND, r) BORN_VALUES)
+                 : DB_EXEC(db, SQL, NULL, RUN_COLUMNS(COLUMN_BIND, r) BORN_VALUES, b->key_num,
+                           b->key_route);
+#undef BORN_COLUMNS
+#undef BORN_VALUES
+}
+
 enum err runs_insert(struct db *db, const struct run *r)
 {
-    static const char SQL[] = COLUMNS_INSERT_WITH(
-        "runs", RUN_COLUMNS, "key_num, first_seq, first_events, first_queue, first_due",
-        "$28, $29, $30, $31, $32");
-    static const char SQL_KEY[] =
-        COLUMNS_INSERT_WITH("runs", RUN_COLUMNS,
-                            "key_num, first_seq, first_events, first_queue, first_due, key, "
-                            "key_route, key_hashes, born",
-                            "$28, $29, $30, $31, $32, $33, $34, $35, $36");
     const struct run_key *k = r->key;
     char shortened[SHORTENED_MAX];
-    struct str first_events = shorten_events(r, shortened);
+    unsigned char hashes[RUN_KEY_HASHES_LEN];
     const struct job from_run = {
         .owner = r->num,
         .id = jobs_first_id(r->id),
@@ -243,16 +262,22 @@ enum err runs_insert(struct db *db, const struct run *r)
     enum err e = jobs_put_first(db, &from_run, &first);
     if (e != ERR_OK)
         return e;
-    if (k == NULL) {
-        e = DB_EXEC(db, SQL, NULL, RUN_VALUES(r, first_events, first));
-    } else {
-        unsigned char hashes[RUN_KEY_HASHES_LEN];
+    struct run_birth_row b = {
+        .first_seq = r->first_events.ptr != NULL ? DB_I(r->version) : DB_N(),
+        .first_events = DB_T(shorten_events(r, shortened)),
+        .first_queue = first != NULL ? DB_T(first->queue) : DB_N(),
+        .first_due = first != NULL ? DB_I_OR_NULL(first->due_at) : DB_N(),
+        .key_num = r->key_num > 0 ? DB_I(r->key_num) : DB_N(),
+    };
+    if (k != NULL) {
         memcpy(hashes, k->fingerprint.bytes, SHA256_LEN);
         memcpy(hashes + SHA256_LEN, &k->raw_hash, sizeof(k->raw_hash));
-        e = DB_EXEC(db, SQL_KEY, NULL, RUN_VALUES(r, first_events, first), DB_T(k->key),
-                    idem_is_start_route(k->route, r->workflow_id) ? DB_N() : DB_T(k->route),
-                    DB_B(hashes, sizeof(hashes)), DB_T(k->born));
+        b.key = DB_T(k->key);
+        b.key_hashes = DB_B(hashes, sizeof(hashes));
+        b.born = DB_T(k->born);
+        b.key_route = idem_is_start_route(k->route, r->workflow_id) ? DB_N() : DB_T(k->route);
     }
+    e = insert_row(db, r, &b);
     if (e == ERR_OK)
         e = insert_family(db, r);
     if (e == ERR_OK)
