@@ -38,16 +38,19 @@ static enum err claim_from(struct op *op, const struct claim_input *in, struct t
     return ERR_OK;
 }
 
-/* The turn goes to the next tenant with something to claim, for as many jobs as its weight. */
+/* The turn goes to the next tenant with something to claim, for as many jobs as its weight.
+ * *ret_alone: no other one has. */
 static enum err pass_turn(struct op *op, struct tx *tx, struct str queue, struct claim_turn *turn,
-                          bool *ret_found)
+                          bool *ret_found, bool *ret_alone)
 {
     bool found = false;
     int64_t next = 0;
     struct tenant *tenant = NULL;
     enum err e = jobs_next_tenant(tx->db, queue, turn->tenant, &found, &next);
-    if (e == ERR_OK && !found && turn->tenant > 0)
+    bool wraps = !found && turn->tenant > 0;
+    if (e == ERR_OK && wraps)
         e = jobs_next_tenant(tx->db, queue, 0, &found, &next);
+    *ret_alone = wraps && found && next == turn->tenant;
     if (e == ERR_OK && found)
         e = read_tx_tenant_num(&tx->read, next, &tenant);
     if (e != ERR_OK)
@@ -86,18 +89,22 @@ static enum err claim_all_tenants(struct op *op, const struct claim_input *in, s
 {
     struct claim_turn *turn = turn_of(tx, queue);
     bool more = true;
-    while (more && takes_more(op, in, *count)) {
+    bool alone = false;
+    while (more && !alone && takes_more(op, in, *count)) {
         enum err e = ERR_OK;
         int64_t before = *count;
         if (turn->left > 0)
             e = claim_from(op, in, tx, turn->tenant, queue, 1, count, o);
         turn->left--;
         if (e == ERR_OK && (*count == before || turn->left <= 0))
-            e = pass_turn(op, tx, queue, turn, &more);
+            e = pass_turn(op, tx, queue, turn, &more, &alone);
         if (e != ERR_OK)
             return e;
     }
-    return ERR_OK;
+    if (!alone || !takes_more(op, in, *count))
+        return ERR_OK;
+    turn->left = 0; /* the next claim looks for others first */
+    return claim_from(op, in, tx, turn->tenant, queue, in->max, count, o);
 }
 
 /* The member `jobs`. */

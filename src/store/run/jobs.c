@@ -518,23 +518,32 @@ enum err jobs_next(struct db *db, int64_t tenant, struct str queue, struct arena
     return e;
 }
 
+/* The lower of what was found before and what the query finds. */
+static enum err lower_tenant(struct db_rows *rows, bool *found, int64_t *tenant)
+{
+    if (db_next(rows)) {
+        int64_t next = db_int(rows, 0);
+        *tenant = *found ? MIN(*tenant, next) : next;
+        *found = true;
+    }
+    return db_rows_end(rows);
+}
+
+/* Two searches along an index: one statement for both takes ten times as long on SQLite. */
 enum err jobs_next_tenant(struct db *db, struct str queue, int64_t after, bool *ret_found,
                           int64_t *ret_tenant)
 {
-    static const char SQL[] =
-        "SELECT tenant FROM (SELECT tenant FROM jobs WHERE state = 'pending' AND queue = $1"
-        " AND tenant > $2 ORDER BY tenant LIMIT 1) AS own"
-        " UNION ALL SELECT tenant FROM (SELECT tenant FROM first_jobs WHERE queue = $1"
-        " AND tenant > $2 ORDER BY tenant LIMIT 1) AS first ORDER BY tenant LIMIT 1";
+    static const char OWN_SQL[] = "SELECT tenant FROM jobs WHERE state = 'pending' AND queue = $1"
+                                  " AND tenant > $2 ORDER BY tenant LIMIT 1";
+    static const char FIRST_SQL[] = "SELECT tenant FROM first_jobs WHERE queue = $1"
+                                    " AND tenant > $2 ORDER BY tenant LIMIT 1";
     *ret_found = false;
     enum err e = settle(db);
-    if (e != ERR_OK)
-        return e;
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_T(queue), DB_I(after));
-    *ret_found = db_next(rows);
-    if (*ret_found)
-        *ret_tenant = db_int(rows, 0);
-    return db_rows_end(rows);
+    if (e == ERR_OK)
+        e = lower_tenant(DB_QUERY(db, OWN_SQL, DB_T(queue), DB_I(after)), ret_found, ret_tenant);
+    if (e == ERR_OK)
+        e = lower_tenant(DB_QUERY(db, FIRST_SQL, DB_T(queue), DB_I(after)), ret_found, ret_tenant);
+    return e;
 }
 
 enum err jobs_ahead(struct db *db, const struct job *job, int64_t max, int64_t *ret)
