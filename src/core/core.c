@@ -1,9 +1,11 @@
 /* The deterministic core: batches of operations, and background work. */
 #include "core/core.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "core/background/background.h"
 #include "core/usecase/execute.h"
+#include "store/run/jobs.h"
 
 struct core {
     struct core_config config;
@@ -19,6 +21,10 @@ struct core {
     struct chance chance;
     struct env env; /* its clock and randomness, for ids and delays */
     enum err outage;
+    bool joins;                       /* waiting claims may join the next transaction */
+    bool claims_committed;            /* with that transaction */
+    struct op *claims, **claims_last; /* those that have joined */
+    size_t claim_count;
 };
 
 /* --- the environment of a call --- */
@@ -52,6 +58,7 @@ static void begin_call(struct core *c, const struct core_call *call)
 {
     assert_core(c);
     assert(effects_are_empty(&c->tx.effects)); /* the effects of the last call were published */
+    assert(c->claims == NULL);                 /* and its claims taken */
     c->call = *call;
     c->now_ms = call->now_us / 1000;
     c->outage = ERR_OK;
@@ -125,6 +132,83 @@ void core_in_doubt(struct op *op)
     op->err = problem_set(&op->problem, ERR_STORE_FAILED, "%s", why_of(ERR_STORE_FAILED));
 }
 
+/* --- waiting claims --- */
+
+/* Keeps the memory of one op from adding to that of the next. */
+static enum err execute_in_batch(struct core *c, struct op *op)
+{
+    struct arena_mark mark = arena_mark(&c->tx.arena);
+    enum err e = execute_op(op, &c->tx);
+    if (e == ERR_OK)
+        arena_back_to(&c->tx.arena, mark);
+    return e;
+}
+
+/* An op of this transaction, or a claim that has joined it, may have the job already. A job that
+ * cannot be read is left to the effect. */
+static enum err note_leased(struct core *c, struct effect *x)
+{
+    struct arena_mark mark = arena_mark(&c->tx.arena);
+    struct job job;
+    bool found = false;
+    enum err e =
+        jobs_find_at(c->tx.db, x->ready.owner, x->ready.ordinal, &c->tx.arena, &found, &job);
+    x->ready.leased = e == ERR_OK && (!found || job.state != JOB_PENDING);
+    arena_back_to(&c->tx.arena, mark);
+    return err_is_outage(e) && e != ERR_NO_MEMORY ? e : ERR_OK;
+}
+
+static struct op *take_claim(struct core *c, const struct effect *x)
+{
+    if (c->claim_count >= CLAIMS_PER_COMMIT_MAX)
+        return NULL;
+    struct op *op = c->config.claims.take(c->config.claims.ctx, x->tenant, x->ready.queue);
+    if (op == NULL)
+        return NULL;
+    op->next = NULL;
+    *c->claims_last = op;
+    c->claims_last = &op->next;
+    c->claim_count++;
+    return op;
+}
+
+/* Claims take jobs in their own order, which need not begin with this one: the effect is over only
+ * when this very job is leased. Otherwise it wakes a claim after the commit. */
+static enum err lease_ready_job(struct core *c, struct effect *x)
+{
+    struct op *op = NULL;
+    enum err e;
+    do {
+        e = note_leased(c, x);
+        op = e == ERR_OK && !x->ready.leased ? take_claim(c, x) : NULL;
+        if (op != NULL)
+            e = execute_in_batch(c, op);
+    } while (e == ERR_OK && op != NULL && op->answer.handed.len > 0);
+    return e;
+}
+
+/* The jobs that this transaction has made ready go to claims that wait for them. */
+static enum err join_claims(struct core *c)
+{
+    enum err e = ERR_OK;
+    for (struct effect *x = *c->tx.effects.begun; x != NULL && e == ERR_OK; x = x->next) {
+        if (atomic_load(c->config.claims.waiting) == 0)
+            break;
+        if (x->kind == EFFECT_JOB_READY)
+            e = lease_ready_job(c, x);
+    }
+    return e;
+}
+
+struct op *core_take_claims(struct core *c)
+{
+    struct op *first = c->claims;
+    c->claims = NULL;
+    c->claims_last = &c->claims;
+    c->claim_count = 0;
+    return first;
+}
+
 /* --- one batch --- */
 
 /* How one attempt at a batch ended. */
@@ -141,24 +225,26 @@ static struct outcome try_batch(struct core *c, struct op *first, bool dispatche
 {
     struct tx *tx = &c->tx;
     struct outcome out = {.err = ERR_OK};
+    bool joins = c->joins;
+    c->joins = false;
     tx_start(tx, c->now_ms);
     tx->dispatches_later = dispatches_later;
     out.err = db_begin(tx->db);
     if (out.err != ERR_OK)
         return out;
     for (struct op *op = first; op != NULL && out.err == ERR_OK; op = op->next) {
-        struct arena_mark mark = arena_mark(&tx->arena);
         if (op->use_case->sees_counts)
             out.err = replay_stats_flush(c->config.stats, tx->db);
         if (out.err == ERR_OK)
-            out.err = execute_op(op, tx);
-        if (out.err == ERR_OK)
-            arena_back_to(&tx->arena, mark);
-        else
+            out.err = execute_in_batch(c, op);
+        if (out.err != ERR_OK)
             out.culprit = op;
     }
+    if (out.err == ERR_OK && joins)
+        out.err = join_claims(c);
     if (out.err == ERR_OK)
         out.err = tx_commit(tx);
+    c->claims_committed |= joins && out.err == ERR_OK;
     out.dispatch_failed = tx->dispatch_failed;
     if (out.err != ERR_OK) {
         db_rollback(tx->db);
@@ -291,8 +377,13 @@ static void run_batch(struct core *c, struct op *first)
 enum err core_apply(struct core *c, const struct core_call *call, struct op *first)
 {
     begin_call(c, call);
+    c->joins = call->claims_join && c->config.claims.take != NULL;
+    c->claims_committed = false;
     if (first != NULL)
         run_batch(c, first);
+    c->joins = false;
+    if (c->claims != NULL && !c->claims_committed) /* they joined what was rolled back */
+        run_batch(c, c->claims);
     end_call(c);
     return c->outage;
 }
@@ -350,6 +441,7 @@ enum err core_open(const struct core_config *config, const struct core_call *cal
     if (c == NULL)
         return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     c->config = *config;
+    c->claims_last = &c->claims;
     c->call = *call;
     c->env = (struct env){call_now_us, meter_ns, call_random, c};
     chance_init(&c->chance, &call->seed);

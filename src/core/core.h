@@ -16,6 +16,8 @@
 #include "core/txn/effects.h"
 #include "core/txn/op.h"
 
+#include <stdatomic.h>
+
 struct core;
 struct db;
 struct idem_keys;
@@ -23,6 +25,16 @@ struct metric;
 struct minute_stats;
 struct replay_stats;
 struct worker_polls;
+
+/* Claims that wait for a job. One joins the transaction that makes its job ready: the job is
+ * claimable after the commit, or that very transaction leased it to the claim. */
+struct claim_source {
+    void *ctx;
+    /* Takes out the claim that has waited longest for a job of this tenant and queue; NULL: none
+     * waits, or that one must not join. It is the core's until core_take_claims() returns it. */
+    struct op *(*take)(void *ctx, int64_t tenant, struct str queue);
+    const atomic_size_t *waiting; /* a hint; 0: none waits */
+};
 
 struct core_config {
     struct db *db;           /* a writer's; owned by the caller */
@@ -35,6 +47,7 @@ struct core_config {
     bool exports_spans;              /* effects have the spans of runs and attempts that end */
     bool has_bus;                    /* the feed is kept until the bus has its events */
     bool keeps_all;                  /* neither old runs nor old rows of the feed are removed */
+    struct claim_source claims;      /* take NULL: none ever joins */
 };
 
 /* The world of one call. */
@@ -42,7 +55,8 @@ struct core_call {
     int64_t now_us;  /* the wall clock */
     int64_t mono_ms; /* a clock that never goes back */
     struct chance_seed seed;
-    bool log_full; /* nothing may be written: replays are answered, everything else is refused */
+    bool log_full;    /* nothing may be written: replays are answered, everything else is refused */
+    bool claims_join; /* of core_apply(): waiting claims may join its transaction */
 };
 
 /* Reads what it has to know from the store. The caller owns *ret. */
@@ -53,6 +67,10 @@ void core_close(struct core *core);
 /* Decides every op of the list, which is linked by `next`: all of them in one transaction if that
  * is possible, else apart. What failed in the store, or ERR_OK. */
 enum err core_apply(struct core *core, const struct core_call *call, struct op *first);
+/* The waiting claims that core_apply() has decided beside the ops, linked by `next`. To be taken
+ * after each call; they must be answered before the effects of that call are published, because one
+ * that got nothing waits again, and may be woken by them. */
+struct op *core_take_claims(struct core *core);
 /* One slice of each kind of background work that is due. What failed in the store, or ERR_OK. */
 enum err core_background(struct core *core, const struct core_call *call);
 /* Stores what is counted in memory, before the core is closed. What failed in the store, or ERR_OK.

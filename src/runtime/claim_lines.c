@@ -179,11 +179,22 @@ static struct waiting *first_in(const struct claim_lines *l, int64_t tenant, str
     return line != NULL ? line->first->claim : NULL;
 }
 
-struct op *claim_lines_take(struct claim_lines *l, int64_t tenant, struct str queue)
+static struct waiting *first_for(const struct claim_lines *l, int64_t tenant, struct str queue)
 {
     struct waiting *own = first_in(l, tenant, queue);
     struct waiting *any = first_in(l, ALL_TENANTS, queue);
-    struct waiting *w = own == NULL || (any != NULL && any->arrived < own->arrived) ? any : own;
+    return own == NULL || (any != NULL && any->arrived < own->arrived) ? any : own;
+}
+
+struct op *claim_lines_first(const struct claim_lines *l, int64_t tenant, struct str queue)
+{
+    const struct waiting *w = first_for(l, tenant, queue);
+    return w != NULL ? w->op : NULL;
+}
+
+struct op *claim_lines_take(struct claim_lines *l, int64_t tenant, struct str queue)
+{
+    struct waiting *w = first_for(l, tenant, queue);
     return w != NULL ? take_out(l, w) : NULL;
 }
 

@@ -1,6 +1,6 @@
 /* Claims that wait for a job, in lines by queue and tenant, so that a job finds the one it wakes
- * without passing over the others. A claim for several queues stands in a line of each. Used on
- * one thread. */
+ * without passing over the others. A claim for several queues stands in a line of each. Whoever
+ * uses it on several threads has a lock around it. */
 #ifndef PAWL_RUNTIME_CLAIM_LINES_H
 #define PAWL_RUNTIME_CLAIM_LINES_H
 
@@ -20,7 +20,9 @@ size_t claim_lines_count(const struct claim_lines *l);
 
 /* False: out of memory. The op, with its input, must stay where it is until it is taken. */
 MUST_CHECK bool claim_lines_add(struct claim_lines *l, struct op *op);
-/* Takes out the claim that has waited longest for a job of this tenant and queue; NULL: none. */
+/* The claim that has waited longest for a job of this tenant and queue; NULL: none. */
+struct op *claim_lines_first(const struct claim_lines *l, int64_t tenant, struct str queue);
+/* Takes it out. */
 struct op *claim_lines_take(struct claim_lines *l, int64_t tenant, struct str queue);
 /* The same of claims whose tenant was not stored when they came. */
 struct op *claim_lines_take_unknown(struct claim_lines *l, struct str queue);

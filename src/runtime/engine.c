@@ -262,9 +262,11 @@ static void op_decided(struct engine *e, struct op *op)
     if (op->gate_wanted && !op->abandoned && gate_visits_add(&e->parts.gate_visits, op))
         return;
     gate_visits_end(&e->parts.gate_visits, op);
+    if (op->use_case == &UC_CLAIM_JOBS)
+        waiters_claim_decided(e->parts.waiters, op);
     if (may_wait && op->use_case == &UC_CLAIM_JOBS && op->answer.keep_waiting &&
         env_mono_ms(e->parts.env) < op->submitted_ms + op->wait_ms &&
-        waiters_add_claim(e->parts.waiters, op))
+        (op->is_there == NULL || op->is_there(op)) && waiters_add_claim(e->parts.waiters, op))
         return;
     count(e, op);
     /* Two replays are looked up even when the caller does not wait: an update, because its record
@@ -401,7 +403,10 @@ static void collect(struct engine *e)
     writer_collect(e->parts.commits, &op, &parcels);
     while (op != NULL) {
         struct op *next = op->next;
-        leave(e, op);
+        if (op->joined)
+            waiters_returned(e->parts.waiters, op);
+        else
+            leave(e, op);
         op_decided(e, op);
         op = next;
     }
@@ -444,6 +449,7 @@ void engine_poll(struct engine *e, bool readable)
     int64_t mono = env_mono_ms(e->parts.env);
     waiters_tick(e->parts.waiters, mono, e->draining);
     time_out_slow(e, mono);
+    waiters_time_out(e->parts.waiters, mono);
     gate_visits_tick(&e->parts.gate_visits, mono);
     if (!e->draining)
         periodic_tick(e->parts.periodic, mono);

@@ -45,6 +45,8 @@ static void hand_out(struct walk *w, const struct effect *x)
 {
     switch (x->kind) {
     case EFFECT_JOB_READY:
+        w->for_waiters |= !x->ready.leased;
+        return;
     case EFFECT_RUN_ENDED:
     case EFFECT_UPDATES_DECIDED:
         w->for_waiters = true;

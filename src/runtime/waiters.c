@@ -4,11 +4,15 @@
 
 #include "base/hash_map.h"
 #include "base/limits.h"
+#include "core/core.h"
 #include "core/entity/entity_txn.h"
 #include "core/entity/entity_update.h"
+#include "core/txn/lease.h"
 #include "core/txn/render.h"
 #include "core/usecase/use_cases.h"
 #include "runtime/claim_lines.h"
+
+#include <pthread.h>
 
 /* A waiting caller, with the read that it submits when it is woken. */
 struct asking {
@@ -29,7 +33,11 @@ struct asking {
 struct waiters {
     const struct env *env;
     struct waiters_hooks hooks;
+    pthread_mutex_t lock; /* guards the next three */
     struct claim_lines claims;
+    struct op *taken_oldest, *taken_newest; /* by the writer, linked as ops in flight are */
+    size_t taken_count;
+    atomic_size_t claims_waiting;
     struct hash_map asking; /* by key; the same key in the order of arrival */
     int64_t look_at_ms;     /* when to check next whether the callers of claims are connected */
     int64_t due_ms;         /* no wait is over before */
@@ -43,6 +51,7 @@ struct waiters *waiters_new(const struct env *env, const struct waiters_hooks *h
     w->env = env;
     w->hooks = *hooks;
     w->due_ms = INT64_MAX;
+    pthread_mutex_init(&w->lock, NULL);
     return w;
 }
 
@@ -50,15 +59,19 @@ void waiters_free(struct waiters *w)
 {
     if (w == NULL)
         return;
-    assert(w->asking.count == 0);
+    assert(w->asking.count == 0 && w->taken_count == 0);
     claim_lines_release(&w->claims);
     hash_map_release(&w->asking);
+    pthread_mutex_destroy(&w->lock);
     free(w);
 }
 
-size_t waiters_count(const struct waiters *w)
+size_t waiters_count(struct waiters *w)
 {
-    return claim_lines_count(&w->claims) + w->asking.count;
+    pthread_mutex_lock(&w->lock);
+    size_t claims = claim_lines_count(&w->claims) + w->taken_count;
+    pthread_mutex_unlock(&w->lock);
+    return claims + w->asking.count;
 }
 
 static int64_t deadline(const struct op *op)
@@ -71,12 +84,32 @@ static void note_deadline(struct waiters *w, const struct op *op)
     w->due_ms = MIN(w->due_ms, deadline(op));
 }
 
+static void give_up_all(struct waiters *w, struct op *first)
+{
+    while (first != NULL) {
+        struct op *op = first;
+        first = op->next;
+        op->next = NULL;
+        w->hooks.give_up(w->hooks.ctx, op);
+    }
+}
+
 /* --- claims --- */
+
+/* Ends each use of the lines. */
+static void unlock_claims(struct waiters *w)
+{
+    atomic_store(&w->claims_waiting, claim_lines_count(&w->claims));
+    pthread_mutex_unlock(&w->lock);
+}
 
 bool waiters_add_claim(struct waiters *w, struct op *op)
 {
     note_deadline(w, op);
-    return claim_lines_add(&w->claims, op);
+    pthread_mutex_lock(&w->lock);
+    bool added = claim_lines_add(&w->claims, op);
+    unlock_claims(w);
+    return added;
 }
 
 static bool is_gone(const struct op *op)
@@ -84,12 +117,42 @@ static bool is_gone(const struct op *op)
     return op->is_there != NULL && !op->is_there(op);
 }
 
+/* The name lives as long as the claim. */
+static struct str own_name(const struct op *op, struct str queue)
+{
+    const struct claim_input *in = op->input;
+    size_t i = 0;
+    while (i + 1 < in->queue_count && !str_eq(in->queues[i], queue))
+        i++;
+    return in->queues[i];
+}
+
 /* True when it may take the job: its caller is still connected. */
-static bool offer(struct waiters *w, struct op *op)
+static bool offer(struct waiters *w, struct op *op, const struct effect *ready)
 {
     bool gone = is_gone(op);
+    op->woken_by.owner = ready->ready.owner;
+    op->woken_by.ordinal = ready->ready.ordinal;
+    op->woken_by.tenant = ready->tenant;
+    op->woken_by.queue = own_name(op, ready->ready.queue);
     (gone ? w->hooks.give_up : w->hooks.claim_again)(w->hooks.ctx, op);
     return !gone;
+}
+
+static struct op *take_unknown(struct waiters *w, struct str queue)
+{
+    pthread_mutex_lock(&w->lock);
+    struct op *op = claim_lines_take_unknown(&w->claims, queue);
+    unlock_claims(w);
+    return op;
+}
+
+static struct op *take(struct waiters *w, int64_t tenant, struct str queue)
+{
+    pthread_mutex_lock(&w->lock);
+    struct op *op = claim_lines_take(&w->claims, tenant, queue);
+    unlock_claims(w);
+    return op;
 }
 
 /* One job wakes one claim: the one that has waited longest and whose caller is still connected. If
@@ -98,11 +161,108 @@ static bool offer(struct waiters *w, struct op *op)
 static void wake_claim(struct waiters *w, const struct effect *ready)
 {
     struct op *op;
-    while ((op = claim_lines_take_unknown(&w->claims, ready->queue)) != NULL)
-        (void)offer(w, op);
+    while ((op = take_unknown(w, ready->ready.queue)) != NULL)
+        (void)offer(w, op, ready);
     do {
-        op = claim_lines_take(&w->claims, ready->tenant, ready->queue);
-    } while (op != NULL && !offer(w, op));
+        op = take(w, ready->tenant, ready->ready.queue);
+    } while (op != NULL && !offer(w, op, ready));
+}
+
+static bool has_job(const struct op *op, int64_t owner, int64_t ordinal)
+{
+    const struct buf *handed = &op->answer.handed;
+    for (size_t at = 0; at < handed->len; at += sizeof(struct handed_job)) {
+        struct handed_job job;
+        memcpy(&job, handed->ptr + at, sizeof(job));
+        if (uuid_time(job.job_id) == owner && jobs_ordinal(job.job_id) == ordinal)
+            return true;
+    }
+    return false;
+}
+
+/* One that found nothing has looked where the job was: somebody else has it. One that took others,
+ * of another queue or tenant whose turn it was, leaves the job to the next claim that waits for
+ * it. */
+void waiters_claim_decided(struct waiters *w, struct op *op)
+{
+    struct effect ready = {.kind = EFFECT_JOB_READY,
+                           .tenant = op->woken_by.tenant,
+                           .ready = {.queue = op->woken_by.queue,
+                                     .owner = op->woken_by.owner,
+                                     .ordinal = op->woken_by.ordinal}};
+    op->woken_by.owner = 0;
+    if (ready.ready.owner != 0 && op->err == ERR_OK && op->answer.handed.len > 0 &&
+        !has_job(op, ready.ready.owner, ready.ready.ordinal))
+        wake_claim(w, &ready);
+}
+
+/* --- claims that join a transaction --- */
+
+/* The caller has the lock. */
+static void note_taken(struct waiters *w, struct op *op)
+{
+    op->joined = true;
+    op->batch_begun_ns = 0;
+    op->entered_ms = env_mono_ms(w->env);
+    op->older = w->taken_newest;
+    op->newer = NULL;
+    *(w->taken_newest != NULL ? &w->taken_newest->newer : &w->taken_oldest) = op;
+    w->taken_newest = op;
+    w->taken_count++;
+}
+
+static struct op *take_claim(void *ctx, int64_t tenant, struct str queue)
+{
+    struct waiters *w = ctx;
+    pthread_mutex_lock(&w->lock);
+    struct op *op = claim_lines_first(&w->claims, tenant, queue);
+    if (op != NULL && op->idem.key.len > 0)
+        op = NULL;
+    if (op != NULL) {
+        (void)claim_lines_remove(&w->claims, op);
+        note_taken(w, op);
+    }
+    unlock_claims(w);
+    return op;
+}
+
+struct claim_source waiters_claim_source(struct waiters *w)
+{
+    return (struct claim_source){w, take_claim, &w->claims_waiting};
+}
+
+void waiters_returned(struct waiters *w, struct op *op)
+{
+    assert(op->joined);
+    pthread_mutex_lock(&w->lock);
+    *(op->older != NULL ? &op->older->newer : &w->taken_oldest) = op->newer;
+    *(op->newer != NULL ? &op->newer->older : &w->taken_newest) = op->older;
+    op->older = op->newer = NULL;
+    op->joined = false;
+    w->taken_count--;
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* NULL: none. The answer is sent without the lock: the next request may follow at once. */
+static struct op *next_late(struct waiters *w, int64_t mono_ms)
+{
+    pthread_mutex_lock(&w->lock);
+    struct op *op = w->taken_oldest;
+    while (op != NULL && (op->abandoned || op->timed_out == NULL))
+        op = op->newer;
+    if (op != NULL && mono_ms - op->entered_ms < OP_WAIT_MS_MAX)
+        op = NULL;
+    pthread_mutex_unlock(&w->lock);
+    return op;
+}
+
+void waiters_time_out(struct waiters *w, int64_t mono_ms)
+{
+    struct op *op;
+    while ((op = next_late(w, mono_ms)) != NULL) {
+        op->abandoned = true;
+        op->timed_out(op);
+    }
 }
 
 /* --- starts and updates --- */
@@ -246,7 +406,7 @@ static void wake_asking(struct waiters *w, const struct effect *x)
 void waiters_wake(struct waiters *w, const struct effect *first)
 {
     for (const struct effect *x = first; x != NULL; x = x->next) {
-        if (x->kind == EFFECT_JOB_READY)
+        if (x->kind == EFFECT_JOB_READY && !x->ready.leased)
             wake_claim(w, x);
         else if (x->kind == EFFECT_RUN_ENDED || x->kind == EFFECT_UPDATES_DECIDED)
             wake_asking(w, x);
@@ -258,6 +418,7 @@ struct turn {
     int64_t mono_ms;
     bool looks; /* whether callers are connected */
     bool all;
+    struct op *ended, **ended_last; /* claims, to be answered without the lock */
 };
 
 static bool claim_is_over(void *ctx, const struct op *op)
@@ -271,8 +432,20 @@ static bool claim_is_over(void *ctx, const struct op *op)
 
 static void end_claim(void *ctx, struct op *op)
 {
-    const struct turn *t = ctx;
-    t->w->hooks.give_up(t->w->hooks.ctx, op);
+    struct turn *t = ctx;
+    op->next = NULL;
+    *t->ended_last = op;
+    t->ended_last = &op->next;
+}
+
+static void end_claims(struct turn *t)
+{
+    struct waiters *w = t->w;
+    t->ended_last = &t->ended;
+    pthread_mutex_lock(&w->lock);
+    claim_lines_sift(&w->claims, claim_is_over, end_claim, t);
+    unlock_claims(w);
+    give_up_all(w, t->ended);
 }
 
 static void end_asking(const struct turn *t)
@@ -292,19 +465,21 @@ static void end_asking(const struct turn *t)
 
 void waiters_tick(struct waiters *w, int64_t mono_ms, bool all)
 {
-    struct turn t = {w, mono_ms, mono_ms >= w->look_at_ms, all};
+    struct turn t = {.w = w, .mono_ms = mono_ms, .looks = mono_ms >= w->look_at_ms, .all = all};
     if (!all && !t.looks && mono_ms < w->due_ms)
         return;
     if (t.looks)
         w->look_at_ms = mono_ms + CLAIM_LOOK_MS;
     w->due_ms = INT64_MAX; /* until those that go on waiting say otherwise */
-    claim_lines_sift(&w->claims, claim_is_over, end_claim, &t);
+    end_claims(&t);
     end_asking(&t);
 }
 
 void waiters_leave(struct waiters *w, const struct op *op)
 {
+    pthread_mutex_lock(&w->lock);
     struct op *claim = claim_lines_remove(&w->claims, op);
+    unlock_claims(w);
     if (claim != NULL) {
         w->hooks.give_up(w->hooks.ctx, claim);
         return;

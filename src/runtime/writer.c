@@ -55,8 +55,9 @@ static void note_failed_sync(struct writer *l)
         core_note_failure(l->core, ERR_STORE_FAILED);
 }
 
-/* The caller holds the turn. Decides every op of the list; none of them leaves yet. */
-static void run_batch(struct writer *l, struct op *first)
+/* The caller holds the turn. Decides every op of the list; none of them leaves yet. Returns the
+ * waiting claims that were decided with them. */
+MUST_CHECK static struct op *run_batch(struct writer *l, struct op *first)
 {
     double count = 0;
     for (struct op *op = first; op != NULL; op = op->next) {
@@ -66,12 +67,31 @@ static void run_batch(struct writer *l, struct op *first)
     int64_t begun_ns = env_mono_ns(l->config.core.meter);
     note_failed_sync(l);
     struct core_call call = call_now(l);
+    call.claims_join = true;
     enum err e = core_apply(l->core, &call, first);
     atomic_store(&l->failed, core_failed(l->core));
+    struct op *claims = core_take_claims(l->core);
     if (e != ERR_OK || call.log_full)
-        return;
+        return claims;
     first->batch_begun_ns = begun_ns;
     metric_observe(l->config.batch_size, STR_NONE, STR_NONE, count);
+    return claims;
+}
+
+/* The ops leave before the effects of their commit are published, also those that wait again: one
+ * of these effects may be what they wait for. */
+static void leave_when_durable(struct writer *l, struct op *first)
+{
+    settler_add(l->settler, first, effects_take(core_effects(l->core)));
+}
+
+static struct op *join_lists(struct op *first, struct op *others)
+{
+    struct op **last = &first;
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = others;
+    return first;
 }
 
 /* --- backup --- */
@@ -255,8 +275,8 @@ static void *writer_main(void *ctx)
         pthread_mutex_lock(&l->turn);
         first = split_backups(l, first);
         if (first != NULL) {
-            run_batch(l, first);
-            settler_add(l->settler, first, effects_take(core_effects(l->core)));
+            struct op *claims = run_batch(l, first);
+            leave_when_durable(l, join_lists(first, claims));
             settler_sync_soon(l->settler);
         }
         do_background(l);
@@ -304,8 +324,8 @@ bool writer_try_inline(struct writer *l, struct op *op)
     bool alone = l->first == NULL && !settler_is_busy(l->settler);
     pthread_mutex_unlock(&l->lock);
     if (alone) {
-        run_batch(l, op);
-        settler_add(l->settler, NULL, effects_take(core_effects(l->core)));
+        struct op *claims = run_batch(l, op); /* the op itself is answered by the caller */
+        leave_when_durable(l, claims);
         op->seen = durability_seen(l->config.durability);
         settler_sync(l->settler);
         if (atomic_load(&l->config.durability->marks.durable) < op->seen)

@@ -43,7 +43,7 @@ static enum err move_call(struct tx *tx, int64_t entity, int64_t ordinal, bool m
     if (e != ERR_OK || !found || (job.item == CALL_MIGRATE) != migrates || str_eq(job.queue, queue))
         return e;
     e = jobs_set_queue(tx->db, entity, ordinal, queue);
-    return e == ERR_OK && job.state == JOB_PENDING ? tx_wake_queue(tx, job.tenant, queue) : e;
+    return e == ERR_OK && job.state == JOB_PENDING ? tx_wake_queue(tx, &job, queue) : e;
 }
 
 enum err entity_requeue_slice(struct tx *tx, bool *ret_more)

@@ -60,7 +60,11 @@ struct effect {
     enum effect_kind kind;
     int64_t tenant; /* of all that have to do with one */
     union {
-        struct str queue; /* of JOB_READY */
+        struct {
+            struct str queue;
+            int64_t owner, ordinal; /* the job */
+            bool leased;            /* by the transaction that made it ready: it wakes nobody */
+        } ready;                    /* of JOB_READY */
         struct {
             struct uuid key;        /* the run, or what waiters of the entity are known by */
             int64_t after, through; /* updates with these numbers; 0: any */

@@ -32,7 +32,7 @@ static enum err disarm(struct tx *tx, const struct job *job)
 static enum err offer(struct tx *tx, const struct job *job)
 {
     if (!str_is(job->queue, HTTP_QUEUE))
-        return tx_wake_queue(tx, job->tenant, job->queue);
+        return tx_wake_queue(tx, job, job->queue);
     tx_note(tx, EFFECT_CALLS_READY);
     return ERR_OK;
 }

@@ -127,6 +127,12 @@ struct op {
     int64_t submitted_ms;     /* waits are counted from here */
     int64_t entered_ms;       /* when the store got it */
     int64_t submitted_ns;
+    bool joined; /* a waiting claim that the writer took: see runtime/waiters.h */
+    struct {
+        int64_t owner, ordinal; /* 0: none */
+        int64_t tenant;
+        struct str queue; /* of the claim's input */
+    } woken_by;           /* the job that woke this claim */
     bool abandoned;
     bool decided; /* by engine_replay(): only waiting and counting are left */
 };

@@ -6,6 +6,7 @@
 #include "core/txn/release_rates.h"
 #include "store/entity/entities.h"
 #include "store/outbox/feed.h"
+#include "store/run/jobs.h"
 #include "store/run/late_index.h"
 #include "store/run/runs.h"
 #include "store/tenants.h"
@@ -376,14 +377,17 @@ static enum err failed_or_ok(const struct tx *tx)
     return tx->effects.failed ? ERR_NO_MEMORY : ERR_OK;
 }
 
-enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue)
+enum err tx_wake_queue(struct tx *tx, const struct job *job, struct str queue)
 {
     struct effect *x = effects_add(&tx->effects, EFFECT_JOB_READY);
     if (x == NULL)
         return ERR_NO_MEMORY;
-    x->tenant = tenant;
-    x->queue = queue;
-    return arena_keep(&tx->effects.memory, &x->queue) ? ERR_OK : ERR_NO_MEMORY;
+    x->tenant = job->tenant;
+    x->ready.queue = queue;
+    x->ready.owner = job->owner;
+    x->ready.ordinal = job->ordinal;
+    x->ready.leased = false;
+    return arena_keep(&tx->effects.memory, &x->ready.queue) ? ERR_OK : ERR_NO_MEMORY;
 }
 
 /* NULL: out of memory. */

@@ -15,6 +15,8 @@
 #include "store/run/events.h"
 #include "store/secrets.h"
 
+struct job;
+
 struct cpu_shares;
 struct freed_slots;
 struct release_rates;
@@ -153,7 +155,8 @@ MUST_CHECK enum err tx_take_first_events(struct tx *tx, int64_t run, struct str 
 void tx_note_due(struct tx *tx, int64_t due_at);
 /* An effect that carries nothing: EFFECT_CALLS_READY, _DELIVERIES_READY or _KEYS_CHANGED. */
 void tx_note(struct tx *tx, enum effect_kind kind);
-MUST_CHECK enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue);
+/* The job is ready in this queue. */
+MUST_CHECK enum err tx_wake_queue(struct tx *tx, const struct job *job, struct str queue);
 /* The run has ended so. */
 MUST_CHECK enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id,
                                 enum run_status status);

@@ -64,7 +64,7 @@ struct uuid jobs_first_id(struct uuid run_id)
     return run_id;
 }
 
-static int64_t ordinal_of(struct uuid id)
+int64_t jobs_ordinal(struct uuid id)
 {
     return (int64_t)(id.bytes[8] & 0x3F) << 18 | id.bytes[9] << 10 | id.bytes[10] << 2 |
            id.bytes[11] >> 6;
@@ -308,7 +308,7 @@ COLUMNS_READ_ONE(read_one, struct job, JOB_COLUMNS, read_row);
 enum err jobs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
                    bool *ret_found, struct job *ret)
 {
-    enum err e = jobs_find_at(db, uuid_time(id), ordinal_of(id), arena, ret_found, ret);
+    enum err e = jobs_find_at(db, uuid_time(id), jobs_ordinal(id), arena, ret_found, ret);
     *ret_found =
         e == ERR_OK && *ret_found && uuid_eq(ret->id, id) && (tenant == 0 || ret->tenant == tenant);
     return e;

@@ -43,6 +43,7 @@ struct job {
  * job is found by its id without an index. */
 enum { JOB_ORDINAL_MAX = (1 << 24) - 1 };
 struct uuid jobs_new_id(const struct env *env, int64_t run, int64_t ordinal);
+int64_t jobs_ordinal(struct uuid id);
 /* That of a run's first job, with the random bits of the run's own. */
 struct uuid jobs_first_id(struct uuid run_id);
 

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "core/txn/tx.h"
+#include "store/run/jobs.h"
 
 enum { TENANT = 7, RUN = 11 };
 
@@ -43,14 +44,18 @@ static const struct uuid KEY = {.bytes = {1, 2, 3}};
 static void append_EFFECT_JOB_READY(struct tx *tx)
 {
     char queue[] = "q";
-    assert_ok(tx_wake_queue(tx, TENANT, str_of(queue)));
+    struct job job = {.tenant = TENANT, .owner = 7, .ordinal = 2};
+    assert_ok(tx_wake_queue(tx, &job, str_of(queue)));
     queue[0] = 'x'; /* the effect has its own */
 }
 
 static void check_EFFECT_JOB_READY(const struct effect *x)
 {
     assert_int_equal(x->tenant, TENANT);
-    assert_str(x->queue, "q");
+    assert_str(x->ready.queue, "q");
+    assert_int_equal(x->ready.owner, 7);
+    assert_int_equal(x->ready.ordinal, 2);
+    assert_false(x->ready.leased);
 }
 
 static void append_EFFECT_RUN_MADE(struct tx *tx)

@@ -185,6 +185,8 @@ static inline void call_done(struct op *op)
     if (op->use_case == &c->swept.use_case)
         op->use_case = c->swept.original;
     c->place = ++c->fixture->finished;
+    if (op->is_there != NULL && !op->is_there(op)) /* as the API does */
+        engine_give_back(c->fixture->engine, op);
 }
 
 static inline void call_init(struct call *c, struct fixture *fixture,

@@ -78,9 +78,12 @@ enum err __wrap_core_apply(struct core *core, const struct core_call *call, stru
 enum err __wrap_core_apply(struct core *core, const struct core_call *call, struct op *first)
 {
     struct sweep s = {.kind = may_sweep(first) ? sweep_kind() : SWEEP_NOTHING};
+    struct core_call apart = *call;
+    /* A claim that joins is decided with the attempt, which is then not the last one. */
+    apart.claims_join = call->claims_join && s.kind == SWEEP_NOTHING;
     for (;;) {
         sweep_arm(&s);
-        enum err e = __real_core_apply(core, call, first);
+        enum err e = __real_core_apply(core, &apart, first);
         if (!sweep_disarm(&s) || !err_is_outage(first->err))
             return e;
         assert(effects_are_empty(core_effects(core)));
