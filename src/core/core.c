@@ -3,7 +3,9 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/awaited_runs.h"
 #include "core/background/background.h"
+#include "core/run/run_view.h"
 #include "core/usecase/execute.h"
 #include "store/run/jobs.h"
 
@@ -200,6 +202,21 @@ static enum err join_claims(struct core *c)
     return e;
 }
 
+/* Callers that wait for the end of a run get it with the effect: what it takes to show it is in
+ * memory now. */
+static enum err show_ended_runs(struct core *c)
+{
+    enum err e = ERR_OK;
+    if (c->config.awaited_runs == NULL)
+        return ERR_OK;
+    for (struct effect *x = *c->tx.effects.begun; x != NULL && e == ERR_OK; x = x->next) {
+        if (x->kind == EFFECT_RUN_ENDED &&
+            awaited_runs_may_have(c->config.awaited_runs, x->decided.key))
+            e = run_show_ended(&c->tx, x);
+    }
+    return e;
+}
+
 struct op *core_take_claims(struct core *c)
 {
     struct op *first = c->claims;
@@ -242,6 +259,8 @@ static struct outcome try_batch(struct core *c, struct op *first, bool dispatche
     }
     if (out.err == ERR_OK && joins)
         out.err = join_claims(c);
+    if (out.err == ERR_OK)
+        out.err = show_ended_runs(c);
     if (out.err == ERR_OK)
         out.err = tx_commit(tx);
     c->claims_committed |= joins && out.err == ERR_OK;

@@ -18,6 +18,7 @@
 
 #include <stdatomic.h>
 
+struct awaited_runs;
 struct core;
 struct db;
 struct idem_keys;
@@ -48,6 +49,7 @@ struct core_config {
     bool has_bus;                    /* the feed is kept until the bus has its events */
     bool keeps_all;                  /* neither old runs nor old rows of the feed are removed */
     struct claim_source claims;      /* take NULL: none ever joins */
+    const struct awaited_runs *awaited_runs; /* their ends are shown in the effects; NULL: none */
 };
 
 /* The world of one call. */

@@ -4,6 +4,7 @@
 
 #include "base/hash_map.h"
 #include "base/limits.h"
+#include "core/awaited_runs.h"
 #include "core/core.h"
 #include "core/entity/entity_txn.h"
 #include "core/entity/entity_update.h"
@@ -39,8 +40,9 @@ struct waiters {
     size_t taken_count;
     atomic_size_t claims_waiting;
     struct hash_map asking; /* by key; the same key in the order of arrival */
-    int64_t look_at_ms;     /* when to check next whether the callers of claims are connected */
-    int64_t due_ms;         /* no wait is over before */
+    struct awaited_runs awaited_runs;
+    int64_t look_at_ms; /* when to check next whether the callers of claims are connected */
+    int64_t due_ms;     /* no wait is over before */
 };
 
 struct waiters *waiters_new(const struct env *env, const struct waiters_hooks *hooks)
@@ -231,6 +233,11 @@ struct claim_source waiters_claim_source(struct waiters *w)
     return (struct claim_source){w, take_claim, &w->claims_waiting};
 }
 
+const struct awaited_runs *waiters_awaited_runs(const struct waiters *w)
+{
+    return &w->awaited_runs;
+}
+
 void waiters_returned(struct waiters *w, struct op *op)
 {
     assert(op->joined);
@@ -328,6 +335,8 @@ bool waiters_add_asking(struct waiters *w, struct op *op, bool read_now)
     r->last = op->wait_ms == 0;
     prepare_question(r);
     hash_map_add(&w->asking, &r->entry, key_hash(r->key));
+    if (!is_update(op))
+        awaited_runs_add(&w->awaited_runs, r->key);
     note_deadline(w, op);
     if (read_now)
         ask(w, r);
@@ -337,27 +346,28 @@ bool waiters_add_asking(struct waiters *w, struct op *op, bool read_now)
 static void remove_asking(struct waiters *w, struct asking *r)
 {
     hash_map_remove(&w->asking, &r->entry);
+    if (!is_update(r->op))
+        awaited_runs_remove(&w->awaited_runs, r->key);
     op_release(&r->question);
     free(r);
 }
 
 /* Puts the run's present state into the start's answer, whose other members come before the run and
  * stay: `created`, `run_id`, `coalesced`. Without memory the committed answer stays. */
-static void show_run(struct op *op, const struct op *question)
+static void show_run(struct op *op, struct str shows, int64_t version)
 {
     const struct str member = STR("\"run\":");
     struct str committed = buf_str(&op->answer.body);
     const char *run = memmem(committed.ptr, committed.len, member.ptr, member.len);
-    op->answer.run_over = question->answer.run_over;
     if (run == NULL) /* a stored answer that is damaged */
         return;
     struct buf shown;
     buf_init(&shown, HTTP_REPLY_MAX);
     buf_put_bytes(&shown, committed.ptr, (size_t)(run - committed.ptr) + member.len);
-    buf_put(&shown, buf_str(&question->answer.body));
+    buf_put(&shown, shows);
     buf_put_char(&shown, '}');
     if (answer_replace(&op->answer, &shown))
-        op->answer.run_version = question->answer.run_version;
+        op->answer.run_version = version;
 }
 
 bool waiters_answer(struct waiters *w, struct op *question)
@@ -371,8 +381,10 @@ bool waiters_answer(struct waiters *w, struct op *question)
     bool ok = question->err == ERR_OK;
     if (ok && is_update(r->op))
         entity_update_answer_shown(r->op, &question->answer);
-    else if (ok)
-        show_run(r->op, question);
+    else if (ok) {
+        r->op->answer.run_over = question->answer.run_over;
+        show_run(r->op, buf_str(&question->answer.body), question->answer.run_version);
+    }
     if (ok && !r->op->answer.run_over && !r->last) {
         if (r->again)
             ask(w, r);
@@ -388,17 +400,44 @@ bool waiters_answer(struct waiters *w, struct op *question)
     return true;
 }
 
+/* With what the effect shows. A read that is under way ends the wait by itself. */
+static bool may_show(const struct asking *r, const struct effect *x)
+{
+    return x->kind == EFFECT_RUN_ENDED && x->decided.shown.ptr != NULL && !is_update(r->op) &&
+           !r->asking;
+}
+
+static struct op *end_with(struct waiters *w, struct asking *r, const struct effect *x)
+{
+    struct op *op = r->op;
+    op->answer.run_over = true;
+    show_run(op, x->decided.shown, x->decided.version);
+    remove_asking(w, r);
+    return op;
+}
+
 static void wake_asking(struct waiters *w, const struct effect *x)
 {
     int64_t after = x->decided.after;
     int64_t through = x->decided.through;
+    struct op *ended = NULL; /* answered when the table is not walked: more may come to it then */
+    struct op **last = &ended;
     struct hash_entry *e = hash_map_find(&w->asking, key_hash(x->decided.key));
-    for (; e != NULL; e = hash_map_find_next(e)) {
+    while (e != NULL) {
         struct asking *r = asking_of(e);
+        e = hash_map_find_next(e);
         bool decided = through == 0 || r->seq == 0 || (r->seq > after && r->seq <= through);
-        if (decided && uuid_eq(r->key, x->decided.key))
+        if (!decided || !uuid_eq(r->key, x->decided.key))
+            continue;
+        if (!may_show(r, x)) {
             ask(w, r);
+            continue;
+        }
+        *last = end_with(w, r, x);
+        (*last)->next = NULL;
+        last = &(*last)->next;
     }
+    give_up_all(w, ended);
 }
 
 /* --- both --- */

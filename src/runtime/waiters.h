@@ -25,6 +25,7 @@ struct waiters_hooks {
     void (*read_now)(void *ctx, struct op *question);
 };
 
+struct awaited_runs;
 struct claim_source;
 
 MUST_CHECK struct waiters *waiters_new(const struct env *env, const struct waiters_hooks *hooks);
@@ -43,13 +44,16 @@ MUST_CHECK bool waiters_add_asking(struct waiters *w, struct op *op, bool read_n
 /* For the writer's thread: see core_config.claims. A claim with an idempotency key does not join:
  * what it was given is not given back when its caller has gone meanwhile. */
 struct claim_source waiters_claim_source(struct waiters *w);
+/* The runs whose ends are waited for: see core_config.awaited_runs. */
+const struct awaited_runs *waiters_awaited_runs(const struct waiters *w);
 /* The op that the writer returns is a claim that it took. Call it before the op is answered, or
  * waits again. */
 void waiters_returned(struct waiters *w, struct op *op);
 /* Answers claims that the writer took and does not return in time; they still come back. */
 void waiters_time_out(struct waiters *w, int64_t mono_ms);
 
-/* Wakes the waiters that the effects of a commit concern: claims try again, others read again. */
+/* Wakes the waiters that the effects of a commit concern: claims try again, others read again, or
+ * are answered with what the effect shows. */
 void waiters_wake(struct waiters *w, const struct effect *first);
 /* Handles the answer to a read that a waiter submitted. False when the op is not such a read. */
 MUST_CHECK bool waiters_answer(struct waiters *w, struct op *question);

@@ -68,7 +68,9 @@ struct effect {
         struct {
             struct uuid key;        /* the run, or what waiters of the entity are known by */
             int64_t after, through; /* updates with these numbers; 0: any */
-            enum run_status status; /* of RUN_ENDED */
+            enum run_status status; /* of RUN_ENDED, as the next two */
+            struct str shown;       /* the run, for callers that wait; ptr NULL: they read it */
+            int64_t version;        /* that is shown */
         } decided;                  /* of RUN_ENDED and UPDATES_DECIDED */
         struct {
             int64_t owner; /* a run or an entity */

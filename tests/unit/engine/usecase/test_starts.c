@@ -284,6 +284,36 @@ static void what_this_version_cannot_run_is_kept_with_a_warning_and_not_started(
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 0);
 }
 
+/* Without a read afterwards: one round is enough. */
+static void a_start_that_waits_is_answered_by_the_commit_that_ends_its_run(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    struct call begun;
+    start_init(&begun, fixture, "w");
+    begun.op.wait_ms = 3600000;
+    submit(&begun);
+    settle(fixture);
+    assert_false(begun.done);
+    work(fixture, "a");
+    engine_poll(fixture->engine, true);
+    assert_true(begun.done);
+    assert_true(begun.op.answer.run_over);
+    json_t *answer = parsed_str(buf_str(&begun.op.answer.body));
+    const json_t *shown = json_object_get(answer, "run");
+    json_t *run = show_run(fixture, begun.op.answer.run_id);
+    assert_string_equal(json_string_value(json_object_get(shown, "status")), "succeeded");
+    assert_int_equal(begun.op.answer.run_version,
+                     json_integer_value(json_object_get(run, "version")));
+    const char *name;
+    json_t *value;
+    json_object_foreach (json_object_get(answer, "run"), name, value)
+        assert_true(json_equal(value, json_object_get(run, name)));
+    json_decref(run);
+    json_decref(answer);
+    call_release(&begun);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +327,7 @@ int main(void)
         fixture_test(a_raised_limit_of_the_tenant_lets_queued_runs_begin),
         fixture_test(a_refusal_names_the_limit_in_short),
         fixture_test(what_this_version_cannot_run_is_kept_with_a_warning_and_not_started),
+        fixture_test(a_start_that_waits_is_answered_by_the_commit_that_ends_its_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
