@@ -144,6 +144,7 @@ enum {
     WAL_FORCE_PAGES = 16 * 1000,          /* 64 MiB: the writer folds what is left, however much: the disk is slower than the load */
     WAL_PAGES_MAX = 64 * 1024,            /* 256 MiB: past it writes are refused until it can shrink */
     PUT_ASIDE_MS = 60 * 1000,             /* a failing item is retried after this time, doubled each time up to an hour: it needs a person, not the writer's time */
+    BACKGROUND_MS_MAX = 500,              /* of one turn of background work, which callers wait for: with a file it takes a tenth of that, but across a network every look-up is a trip */
     TIMERS_PER_TURN_MAX = 256,            /* due timers share the writer with callers */
     TIMERS_SEARCHED_MAX = 8192,           /* timers of a tenant with a backlog that one turn skips to find those of others: two milliseconds */
     TIMERS_LATEST_SEARCHED_MAX = 2048,    /* the latest due timers, searched first: a small tenant's timer is usually there */

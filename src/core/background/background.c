@@ -525,6 +525,8 @@ static void note_failure(struct background *b, enum work_kind kind, enum err e,
         LOG_Z("error", err_code(e)), LOG_Z("why", p->detail));
 }
 
+/* Each kind that is due has a turn, until their time is up: then those that are left come first the
+ * next time. */
 enum err background_run(struct background *b, struct tx *tx, int64_t now_ms, int64_t mono_ms)
 {
     b->env.now_ms = now_ms;
@@ -532,7 +534,11 @@ enum err background_run(struct background *b, struct tx *tx, int64_t now_ms, int
     enum err outage = ERR_OK;
     struct problem p;
     problem_init(&p);
-    for (enum work_kind kind = 0; kind < WORK_COUNT && outage != ERR_STORE_FAILED; kind++) {
+    tx->turn_until_ms = env_mono_ms(tx->env) + BACKGROUND_MS_MAX;
+    enum work_kind first = b->first;
+    for (int i = 0; i < WORK_COUNT && outage != ERR_STORE_FAILED && !tx_turn_is_over(tx); i++) {
+        enum work_kind kind = (enum work_kind)(((int)first + i) % WORK_COUNT);
+        b->first = (enum work_kind)(((int)kind + 1) % WORK_COUNT);
         if (wait_of(b, tx, kind, b->mono_ms) > 0)
             continue;
         enum err e = WORK[kind].turn(b, tx, &p);
@@ -544,6 +550,9 @@ enum err background_run(struct background *b, struct tx *tx, int64_t now_ms, int
             outage = e;
         problem_clear(&p);
     }
+    if (!tx_turn_is_over(tx))
+        b->first = 0;
+    tx->turn_until_ms = INT64_MAX;
     problem_release(&p);
     return outage;
 }

@@ -46,7 +46,8 @@ enum work_kind {
 
 struct background {
     struct work_env env;
-    int64_t mono_ms; /* of the run under way */
+    int64_t mono_ms;      /* of the run under way */
+    enum work_kind first; /* that has its turn first */
     struct replay_stats *stats;
     struct minute_stats *minutes; /* NULL: nothing is counted by the minute */
     struct metric *failures;      /* by kind */

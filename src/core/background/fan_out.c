@@ -31,18 +31,22 @@ enum err fan_out_webhooks_changed(struct tx *tx, int64_t left)
     return e == ERR_OK ? feed_mark_drop(tx->db, FEED_MARK_WEBHOOKS_SEQ) : e;
 }
 
-enum err fan_out_deliver(struct tx *tx, struct delivery *d)
+/* `last` is the number of the last delivery. */
+static enum err deliver(struct tx *tx, struct delivery *d, int64_t last)
 {
-    int64_t last = 0;
-    enum err e = deliveries_last_num(tx->db, &last);
-    if (e != ERR_OK)
-        return e;
     d->id = env_new_id(tx->env);
     d->num = runs_new_num(&d->id, last);
     d->state = DELIVERY_PENDING;
     d->next_at = d->created_at = tx->now_ms;
     tx_note(tx, EFFECT_DELIVERIES_READY);
     return deliveries_insert(tx->db, d);
+}
+
+enum err fan_out_deliver(struct tx *tx, struct delivery *d)
+{
+    int64_t last = 0;
+    enum err e = deliveries_last_num(tx->db, &last);
+    return e == ERR_OK ? deliver(tx, d, last) : e;
 }
 
 /* --- progress --- */
@@ -102,7 +106,8 @@ struct slice {
     size_t row_count;
     struct hooked *hooked;
     struct event_json out;
-    size_t made; /* deliveries */
+    size_t made;       /* deliveries */
+    int64_t last_made; /* the number of the last one; 0: not known */
 
     /* The row under way. */
     const struct feed_row *row;
@@ -200,9 +205,12 @@ static enum err deliver_all(struct slice *s)
             .event_type = str_of(s->out.type),
             .body = buf_str(&s->out.body),
         };
-        enum err e = fan_out_deliver(s->tx, &d);
+        enum err e = s->last_made == 0 ? deliveries_last_num(s->tx->db, &s->last_made) : ERR_OK;
+        if (e == ERR_OK)
+            e = deliver(s->tx, &d, s->last_made);
         if (e != ERR_OK)
             return e;
+        s->last_made = d.num;
         s->made++;
     }
     return ERR_OK;
@@ -273,7 +281,7 @@ static enum err fan_out_rows(struct slice *s, int64_t window)
             return e;
         f->through = whole ? s->rows[i].num : s->rows[i].num - 1;
         f->seq = whole ? 0 : s->last_seq;
-        if (!whole || s->made >= FAN_OUT_PER_TURN_MAX)
+        if (!whole || s->made >= FAN_OUT_PER_TURN_MAX || tx_turn_is_over(s->tx))
             return ERR_OK;
     }
     if (s->row_count < FEED_ROWS)

@@ -55,6 +55,8 @@ enum err retention_slice(struct retention *r, struct tx *tx, bool *ret_more)
     if (held_err != ERR_OK || held.all)
         return held_err;
     for (int64_t looked = 0; looked < RETENTION_RUNS_PER_TURN_MAX && rows > 0; looked++) {
+        if (looked > 0 && tx_turn_is_over(tx))
+            break;
         bool found = true;
         enum err e = ERR_OK;
         if (r->tenant == 0)

@@ -181,6 +181,8 @@ enum err schedules_fire(struct tx *tx, int64_t most, struct problem *p, bool *re
     enum err e = ERR_OK;
     *ret_fired = false;
     for (int64_t n = 0; n < most && e == ERR_OK; n++) {
+        if (n > 0 && tx_turn_is_over(tx))
+            return ERR_OK;
         struct arena_mark mark = arena_mark(&tx->arena);
         struct schedule s;
         bool found = false;

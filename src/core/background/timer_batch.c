@@ -51,7 +51,8 @@ static enum err fire_together(void *ctx, struct tx *tx, struct problem *p)
     int64_t rows_max = tx_changes(tx) + TIMERS_ROWS_PER_TURN_MAX;
     size_t loaded = 0;
     for (size_t i = 0; i < count && e == ERR_OK; i++) {
-        if (i > 0 && (loaded > TIMERS_BYTES_PER_TURN_MAX || tx_changes(tx) > rows_max))
+        if (i > 0 && (loaded > TIMERS_BYTES_PER_TURN_MAX || tx_changes(tx) > rows_max ||
+                      tx_turn_is_over(tx)))
             break;
         b->tried = true;
         struct arena_mark mark = arena_mark(&tx->arena);
@@ -147,7 +148,7 @@ static enum err fire_one_by_one(struct timer_batch *b, struct work_env *w, struc
     if (e == ERR_OK && b->count == 0)
         b->alone = 0;
     for (size_t i = 0; i < b->count && e == ERR_OK; i++) {
-        if (i > 0 && tx_changes(tx) > rows_max)
+        if (i > 0 && (tx_changes(tx) > rows_max || tx_turn_is_over(tx)))
             break;
         e = fire_one(b, &b->due[i], w, tx, aside, p, ret_failed);
         b->alone -= e == ERR_OK;

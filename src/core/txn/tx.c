@@ -13,7 +13,7 @@
 
 enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
 {
-    *tx = (struct tx){.env = env};
+    *tx = (struct tx){.env = env, .turn_until_ms = INT64_MAX};
     effects_init(&tx->effects);
     buf_init(&tx->unwritten.packed, TIMELINE_ROW_BYTES + JSON_WRITTEN_MAX + KIB);
     bool ok = read_tx_init(&tx->read, db) == ERR_OK;
@@ -31,6 +31,11 @@ enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
     if (e == ERR_OK)
         tx->lease_key = hmac_key_of((struct str){(const char *)key.bytes, sizeof(key.bytes)});
     return e == ERR_OK ? idem_keys_open(tx->keys, db, env) : e;
+}
+
+bool tx_turn_is_over(const struct tx *tx)
+{
+    return tx->turn_until_ms != INT64_MAX && env_mono_ms(tx->env) >= tx->turn_until_ms;
 }
 
 static void drop_unwritten(struct tx *tx)

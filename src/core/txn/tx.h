@@ -82,12 +82,15 @@ struct tx {
     struct aside_tenant asides[ASIDE_TENANTS_MAX];
     size_t aside_count;
     struct release_rates *release_rates; /* how fast slots have been freeing */
+    int64_t turn_until_ms; /* of background work, by the monotonic clock: the next item can wait */
 };
 
 /* `db` and `env` outlive it. */
 MUST_CHECK enum err tx_init(struct tx *tx, struct db *db, const struct env *env);
 void tx_release(struct tx *tx);
 
+/* Background work: has this turn taken so long that the next item waits for another one? */
+bool tx_turn_is_over(const struct tx *tx);
 /* Begins a transaction; clears caches that may be out of date. */
 void tx_start(struct tx *tx, int64_t now_ms);
 /* After the last transaction of a call: frees the rows that were loaded. Effects and caches stay.
