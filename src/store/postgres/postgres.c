@@ -263,6 +263,8 @@ static enum err open_db(const struct db_config *config, struct str address, stru
     }
     if (e == ERR_OK && !lazy)
         e = postgres_connect(db, p);
+    else if (e == ERR_OK && db->patience_ms > 0)
+        (void)!postgres_connect_again(db); /* whoever must not wait later has it by then */
     if (e != ERR_OK) {
         close_db(&db->base);
         return e;
