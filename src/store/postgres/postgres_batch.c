@@ -222,9 +222,10 @@ static void put_array(struct buf *out, const struct write *w, int column)
         put_value(out, &row->values[column]);
 }
 
-static bool send_arrays(struct postgres_db *db, const struct write *w, struct buf *arrays)
+static bool put_arrays(struct postgres_db *session, const struct postgres_name *name,
+                       const struct write *w, struct buf *arrays)
 {
-    struct postgres_rows *s = w->statement;
+    const struct postgres_rows *s = w->statement;
     size_t starts[POSTGRES_PARAMETERS_MAX + 1] = {0};
     const char *bytes[POSTGRES_PARAMETERS_MAX];
     int lengths[POSTGRES_PARAMETERS_MAX];
@@ -240,43 +241,66 @@ static bool send_arrays(struct postgres_db *db, const struct write *w, struct bu
         lengths[i] = (int)(starts[i + 1] - starts[i]);
         formats[i] = 1;
     }
-    return PQsendQueryPrepared(db->conn, s->many_name, s->width, bytes, lengths, formats, 1) == 1;
+    return PQsendQueryPrepared(session->conn, name->text, s->width, bytes, lengths, formats, 1) ==
+           1;
+}
+
+static bool send_arrays(struct postgres_db *session, const struct postgres_name *name,
+                        const struct write *w)
+{
+    struct buf arrays;
+    buf_init(&arrays, ARRAY_BYTES_MAX);
+    bool sent = put_arrays(session, name, w, &arrays);
+    buf_release(&arrays);
+    return sent;
+}
+
+/* Known from now on, unless the trip fails before. */
+static void note_sent(struct postgres_db *session, struct postgres_name *name)
+{
+    name->session = session->session;
+    name->next_sent = session->names_sent;
+    session->names_sent = name;
+}
+
+/* Arrays say their types in the text. */
+static bool prepare_many(struct postgres_db *session, struct postgres_name *name, const char *sql)
+{
+    (void)snprintf(name->text, sizeof(name->text), "m%lld", (long long)++session->names_given);
+    note_sent(session, name);
+    return PQsendPrepare(session->conn, name->text, sql, 0, NULL) == 1;
+}
+
+/* A statement of one row is sent once for each. One that has several rows itself is only kept whole
+ * by arrays. */
+static bool send_singly(struct postgres_db *session, const struct postgres_name *name,
+                        const struct write *w)
+{
+    bool sent = true;
+    for (const struct write_row *row = w->first; row != NULL && sent; row = row->next)
+        sent = postgres_send(session, name, w->statement, row->values);
+    return sent;
+}
+
+static bool goes_as_arrays(const struct write *w)
+{
+    const struct postgres_rows *s = w->statement;
+    return s->many_sql != NULL && (w->rows > SINGLE_ROWS_MAX || s->width < s->parameters);
 }
 
 static bool send_many(struct postgres_db *db, const struct write *w)
 {
     struct postgres_rows *s = w->statement;
-    if (s->many_session != db->session) {
-        (void)snprintf(s->many_name, sizeof(s->many_name), "m%lld", (long long)++db->names_given);
-        if (PQsendPrepare(db->conn, s->many_name, s->many_sql, 0, NULL) == 0)
-            return false;
-        s->many_session = db->session;
-    }
-    struct buf arrays;
-    buf_init(&arrays, ARRAY_BYTES_MAX);
-    bool sent = send_arrays(db, w, &arrays);
-    buf_release(&arrays);
-    return sent;
-}
-
-/* A statement of one row is sent once for each. One that has several rows itself is only kept whole
- * by arrays. */
-static bool send_singly(struct postgres_db *db, const struct write *w)
-{
-    bool sent = true;
-    for (const struct write_row *row = w->first; row != NULL && sent; row = row->next)
-        sent = postgres_send(db, w->statement, row->values);
-    return sent;
+    bool known = s->many_name.session == db->session;
+    return (known || prepare_many(db, &s->many_name, s->many_sql)) &&
+           send_arrays(db, &s->many_name, w);
 }
 
 bool postgres_batch_send(struct postgres_db *db)
 {
     bool sent = true;
-    for (const struct write *w = db->batch.first; w != NULL && sent; w = w->next) {
-        const struct postgres_rows *s = w->statement;
-        bool many = s->many_sql != NULL && (w->rows > SINGLE_ROWS_MAX || s->width < s->parameters);
-        sent = many ? send_many(db, w) : send_singly(db, w);
-    }
+    for (const struct write *w = db->batch.first; w != NULL && sent; w = w->next)
+        sent = goes_as_arrays(w) ? send_many(db, w) : send_singly(db, &w->statement->name, w);
     postgres_batch_clear(&db->batch);
     return sent;
 }

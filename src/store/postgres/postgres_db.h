@@ -20,12 +20,18 @@ enum {
     POSTGRES_SETTLE_MS_MAX = 30 * 1000, /* a server that crashed is back by then, or it is down */
 };
 
+/* What a session calls a statement. */
+struct postgres_name {
+    char text[24];
+    int64_t session; /* that knows it; 0: none */
+    struct postgres_name *next_sent;
+};
+
 /* A prepared statement, and at the same time the cursor over its rows. */
 struct postgres_rows {
     struct db_rows base;
     struct hash_entry entry; /* by the address of the text */
-    char name[24];
-    int64_t session; /* the session that knows the name; 0: none */
+    struct postgres_name name;
     int parameters;
     Oid types[POSTGRES_PARAMETERS_MAX];
     PGresult *result;
@@ -34,8 +40,7 @@ struct postgres_rows {
      * not made yet, or there is none. */
     char *many_sql;
     int width; /* parameters of a row; a statement may have several rows of the same kind */
-    char many_name[24];
-    int64_t many_session;
+    struct postgres_name many_name;
 };
 
 /* Statements that wait for the next trip: see postgres_batch.c. */
@@ -68,6 +73,7 @@ struct postgres_db {
     int64_t patience_ms;   /* how long it waits for an answer; 0: see postgres_wait.c */
 
     struct hash_map statements;
+    struct postgres_name *names_sent; /* prepared by this trip, if the server gets as far */
     int64_t names_given;
     struct postgres_rows broken; /* what a query gets that could not be prepared */
 
@@ -193,9 +199,9 @@ struct trip {
 /* The statements that begin the transaction, if the server does not know of it yet. False: the
  * connection is lost. */
 MUST_CHECK bool postgres_send_prelude(struct postgres_db *db);
-/* A prepared statement; values fit its parameters. */
-MUST_CHECK bool postgres_send(struct postgres_db *db, const struct postgres_rows *s,
-                              const struct db_value *values);
+/* A prepared statement, by the name that the session knows; values fit its parameters. */
+MUST_CHECK bool postgres_send(struct postgres_db *session, const struct postgres_name *name,
+                              const struct postgres_rows *s, const struct db_value *values);
 /* A statement of fixed text. */
 MUST_CHECK bool postgres_send_text(struct postgres_db *db, const char *sql);
 /* Waits until the fence has let the transaction in. What was sent stays under way. */

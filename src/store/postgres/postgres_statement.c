@@ -95,10 +95,10 @@ static bool learn_types(struct postgres_rows *s, const PGresult *described)
 /* One trip: what waits goes first, as it may make the table. */
 static enum err describe(struct postgres_db *db, struct postgres_rows *s, bool *ret_done)
 {
-    (void)snprintf(s->name, sizeof(s->name), "s%lld", (long long)++db->names_given);
+    (void)snprintf(s->name.text, sizeof(s->name.text), "s%lld", (long long)++db->names_given);
     bool sent = postgres_send_prelude(db) && postgres_batch_send(db) &&
-                PQsendPrepare(db->conn, s->name, s->base.sql, s->parameters, s->types) == 1 &&
-                PQsendDescribePrepared(db->conn, s->name) == 1;
+                PQsendPrepare(db->conn, s->name.text, s->base.sql, s->parameters, s->types) == 1 &&
+                PQsendDescribePrepared(db->conn, s->name.text) == 1;
     struct trip trip = postgres_finish_trip(db, sent);
     if (trip.err != ERR_OK) {
         if (trip.err == ERR_INTERNAL)
@@ -121,7 +121,7 @@ static enum err compile(struct postgres_db *db, struct postgres_rows *s,
     enum err e = ERR_OK;
     for (bool done = false; e == ERR_OK && !done;)
         e = describe(db, s, &done);
-    s->session = e == ERR_OK ? db->session : 0;
+    s->name.session = e == ERR_OK ? db->session : 0;
     if (e != ERR_OK && db->in_transaction)
         db->failed = e;
     return e;
@@ -139,7 +139,7 @@ struct postgres_rows *postgres_prepare(struct postgres_db *db, const char *sql,
     if (s == NULL)
         return broken(db, ERR_NO_MEMORY);
     assert(!s->base.open);
-    if (s->session != db->session || !fits(s, values))
+    if (s->name.session != db->session || !fits(s, values))
         e = compile(db, s, values, count);
     assert(e != ERR_OK || s->parameters == (int)count);
     s->base.err = ERR_OK;
@@ -163,8 +163,8 @@ void postgres_forget_statements(struct postgres_db *db)
 static enum err run(struct postgres_db *db, const struct postgres_rows *s,
                     const struct db_value *values, PGresult **ret)
 {
-    bool sent =
-        postgres_send_prelude(db) && postgres_batch_send(db) && postgres_send(db, s, values);
+    bool sent = postgres_send_prelude(db) && postgres_batch_send(db) &&
+                postgres_send(db, &s->name, s, values);
     struct trip trip = postgres_finish_trip(db, sent);
     if (trip.err == ERR_OK)
         *ret = trip.last;

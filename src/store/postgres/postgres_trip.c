@@ -13,8 +13,8 @@ bool postgres_send_text(struct postgres_db *db, const char *sql)
 }
 
 /* Numbers as PostgreSQL has them, texts and blobs as they are. */
-bool postgres_send(struct postgres_db *db, const struct postgres_rows *s,
-                   const struct db_value *values)
+bool postgres_send(struct postgres_db *session, const struct postgres_name *name,
+                   const struct postgres_rows *s, const struct db_value *values)
 {
     const char *bytes[POSTGRES_PARAMETERS_MAX];
     uint64_t numbers[POSTGRES_PARAMETERS_MAX];
@@ -30,7 +30,8 @@ bool postgres_send(struct postgres_db *db, const struct postgres_rows *s,
         lengths[i] = v->kind == DB_INT ? (int)sizeof(numbers[i]) : (int)v->bytes.len;
         formats[i] = 1;
     }
-    return PQsendQueryPrepared(db->conn, s->name, s->parameters, bytes, lengths, formats, 1) == 1;
+    return PQsendQueryPrepared(session->conn, name->text, s->parameters, bytes, lengths, formats,
+                               1) == 1;
 }
 
 /* A writer's transaction is fenced first; a reader's has a time limit. */
@@ -71,6 +72,15 @@ static bool flush(struct postgres_db *db)
 
 /* --- results --- */
 
+/* After an error the server passes over the rest of the trip, also what would have been prepared.
+ */
+static void forget_prepared(struct postgres_db *db)
+{
+    for (struct postgres_name *n = db->names_sent; n != NULL; n = n->next_sent)
+        n->session = 0;
+    db->names_sent = NULL;
+}
+
 /* Takes the result over. */
 static void take_result(struct postgres_db *db, PGresult *result, struct trip *trip)
 {
@@ -83,6 +93,8 @@ static void take_result(struct postgres_db *db, PGresult *result, struct trip *t
     }
     if (done)
         db->prelude_due--;
+    else
+        forget_prepared(db);
     if (status == PGRES_FATAL_ERROR && trip->err == ERR_OK)
         trip->err = postgres_err_of(db, result);
     PQclear(result);
@@ -160,6 +172,7 @@ struct trip postgres_finish_trip(struct postgres_db *db, bool sent)
     if (!sent || postgres_is_lost(db))
         trip.err = lose(db);
     db->prelude_due = 0;
+    db->names_sent = NULL;
     if (trip.err != ERR_OK) {
         PQclear(trip.last);
         trip.last = NULL;

@@ -77,6 +77,36 @@ static void a_statement_of_several_rows_inserts_each_of_them(void **state)
     raw_close(&raw);
 }
 
+static void add_notes(struct db *db, int64_t first, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        add_note(db, first + i, STR("x"));
+}
+
+/* The server passes over everything that comes after a failure, also what prepares a statement. */
+static void rows_of_a_trip_that_failed_can_be_inserted_later(void **state)
+{
+    static const char FAILING[] = "UPDATE notes SET num = $1";
+    struct db *db = open_writer(file_of(state).text);
+    make_notes(db);
+    assert_ok(db_begin(db));
+    add_notes(db, 1, 2);
+    assert_ok(DB_EXEC(db, FAILING, NULL, DB_I(3)));
+    assert_int_not_equal(db_commit(db), ERR_OK);
+    assert_ok(db_begin(db));
+    add_notes(db, 1, 2);
+    assert_ok(db_commit(db));
+    assert_ok(db_begin(db));
+    assert_ok(DB_EXEC(db, FAILING, NULL, DB_I(3))); /* it is sent together with the rows */
+    add_notes(db, 10, 8);
+    assert_int_not_equal(db_commit(db), ERR_OK);
+    assert_ok(db_begin(db));
+    add_notes(db, 10, 8);
+    assert_ok(db_commit(db));
+    assert_int_equal(count_notes(db), 10);
+    db_close(db);
+}
+
 /* --- ownership --- */
 
 static void an_owner_that_was_replaced_cannot_commit(void **state)
@@ -619,6 +649,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         folder_test(a_statement_of_several_rows_inserts_each_of_them),
+        folder_test(rows_of_a_trip_that_failed_can_be_inserted_later),
         folder_test(an_owner_that_was_replaced_cannot_commit),
         folder_test(an_owner_that_was_replaced_reads_nothing_either),
         folder_test(a_new_owner_waits_for_the_transaction_of_the_old_one),
