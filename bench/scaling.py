@@ -83,7 +83,7 @@ def derived(found):
         ("PostgreSQL clusters", f"{clusters} of {POSTGRES_CORES} cores", f"peak × {rounded(db_cpu * 1e6)} µs / {BUSY} / {POSTGRES_CORES}; "
          f"{rounded(SHARDS / clusters)} shards each"),
         ("commits to disk", f"{rounded(peak * log / clusters / 1e6)} MB/s per cluster", f"peak × {rounded(log)} B of log / {clusters}"),
-        ("connections", f"{math.ceil(5 * SHARDS / clusters) + 2 * nodes} per cluster", f"5 × {SHARDS} / {clusters} + 2 × {nodes}"),
+        ("connections", f"{math.ceil(5 * SHARDS / clusters) + 4 * nodes} per cluster", f"5 × {SHARDS} / {clusters} + 4 × {nodes}"),
         ("storage per day", f"{rounded(RUNS_A_DAY * kept / 1e12)} TB of tables, {rounded(RUNS_A_DAY * log / 1e12)} TB of log",
          f"10⁹ × {rounded(kept)} B, 10⁹ × {rounded(log)} B"),
         ("storage in all", f"{rounded(disk_gb / 1000)} TB", f"runs kept {KEPT_DAYS} days, the log {LOG_DAYS}, × {COPIES} for the standby"),

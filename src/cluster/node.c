@@ -5,6 +5,7 @@
 #include "cluster/node_parts.h"
 #include "cluster/placement.h"
 #include "cluster/share.h"
+#include "store/postgres/commit_group.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -98,6 +99,9 @@ static enum err open_any(struct node *node, struct problem *p)
                        &node->directory);
     if (e == ERR_OK && node->config.is_private)
         e = directory_await_nobody(node->directory, p);
+    if (e == ERR_OK)
+        e = commit_group_new(str_of(node->config.store), node->config.engine.env, p,
+                             &node->config.engine.commit_group);
     return e == ERR_OK ? make_parts(node, p) : e;
 }
 
@@ -236,6 +240,7 @@ void node_close(struct node *node)
     }
     openers_free(node->openers);
     openers_free(node->closers);
+    commit_group_free(node->config.engine.commit_group);
     directory_close(node->directory);
     api_free(node->api);
     if (node->epoll_fd >= 0)

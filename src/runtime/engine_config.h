@@ -7,6 +7,7 @@
 #include "domain/address.h"
 
 struct bus;
+struct commit_group;
 struct gate;
 struct oidc_config;
 
@@ -15,9 +16,10 @@ struct engine_config {
     struct str root_key; /* empty: there is none */
     const struct env *env;
     struct metrics *metrics;
-    int64_t log_bytes_max;        /* 0: the default */
-    struct gate *gate;            /* outside the store; NULL: none. Outlives the engine */
-    struct bus *bus;              /* publishes events; NULL: no bus. Outlives the engine */
+    int64_t log_bytes_max;             /* 0: the default */
+    struct commit_group *commit_group; /* the writer's: see db_config; NULL: none */
+    struct gate *gate;                 /* outside the store; NULL: none. Outlives the engine */
+    struct bus *bus;                   /* publishes events; NULL: no bus. Outlives the engine */
     const struct str *bus_queues; /* their jobs are offered on the bus too; outlive the engine */
     size_t bus_queue_count;
     struct str otlp_url;            /* where spans are exported to; ptr NULL: nowhere */

@@ -160,6 +160,7 @@ static enum err start_threads(struct engine_parts *parts, const struct engine_co
                                .log_bytes_max = config->log_bytes_max,
                                .folds_in_background = true,
                                .marks = &parts->durability.marks,
+                               .commit_group = config->commit_group,
                                .reconnects = parts->metrics.reconnects,
                                .in_doubt = parts->metrics.in_doubt};
     struct loop_reader_config reader = {config->store_url, config->env,

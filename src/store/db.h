@@ -50,6 +50,8 @@ enum db_copy {
     DB_COPY_TARGET, /* opens an unfinished copy too, but no store of several shards */
 };
 
+struct commit_group;
+
 struct db_config {
     struct str url; /* "sqlite:PATH" or "postgres://…" */
     enum db_access access;
@@ -64,6 +66,9 @@ struct db_config {
      * NULL: db_commit() does both. Engines may ignore it and do both. Outlives the connection. */
     struct db_marks *marks;
     enum db_copy copy; /* a writer's */
+    /* A writer's: those with which it may commit together (store/postgres/commit_group.h). NULL: it
+     * commits alone. Outlives the connection. Engines may ignore it. */
+    struct commit_group *commit_group;
     /* How long a call may wait for a server that does not answer: then it fails with
      * ERR_STORE_BUSY. For threads that others wait for. 0: as long as the server may be at work.
      * Engines without a server ignore it. */

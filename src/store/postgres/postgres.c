@@ -52,20 +52,21 @@ enum err postgres_begin(struct db *base)
 
 /* --- commits in doubt --- */
 
-/* Outside of a transaction. The one that is asked for is over: the new epoch has waited for it. */
-static enum err ask_whether_committed(struct postgres_db *db, bool *ret_committed)
+enum err postgres_ask_whether_committed(struct postgres_db *session, int shard, int64_t num,
+                                        bool *ret_committed)
 {
     static const char SQL[] = "SELECT num FROM commits WHERE shard = %d AND num = %lld";
     char sql[128];
-    (void)snprintf(sql, sizeof(sql), SQL, db->shard, (long long)db->commit_num);
-    struct trip trip = postgres_finish_trip(db, postgres_send_text(db, sql));
+    (void)snprintf(sql, sizeof(sql), SQL, shard, (long long)num);
+    struct trip trip = postgres_finish_trip(session, postgres_send_text(session, sql));
     *ret_committed = trip.err == ERR_OK && PQntuples(trip.last) == 1;
     PQclear(trip.last);
     return trip.err;
 }
 
 /* The connection was lost while it committed. Another one takes the store back, which no other
- * owner may have had meanwhile, and looks for the commit. */
+ * owner may have had meanwhile, and looks for the commit. That is over: the new epoch has waited
+ * for it. */
 static enum db_outcome settle(struct postgres_db *db)
 {
     int64_t until = env_mono_ms(db->env) + POSTGRES_SETTLE_MS_MAX;
@@ -73,7 +74,7 @@ static enum db_outcome settle(struct postgres_db *db)
         bool committed = false;
         enum err e = postgres_is_lost(db) ? postgres_connect_again(db) : ERR_OK;
         if (e == ERR_OK)
-            e = ask_whether_committed(db, &committed);
+            e = postgres_ask_whether_committed(db, db->shard, db->commit_num, &committed);
         if (e == ERR_OK) {
             LOG(LOG_INFO, "settled a commit that was in doubt",
                 LOG_Z("outcome", committed ? "committed" : "aborted"));
@@ -144,28 +145,52 @@ static enum err err_of_outcome(enum db_outcome outcome, enum err e)
     return ERR_STORE_FAILED;
 }
 
+/* The transaction under way, in whatever company. ERR_OK goes with a commit only. */
+static enum err commit_now_or_later(struct postgres_db *db, bool now, enum db_outcome *ret_outcome)
+{
+    bool asked = false;
+    struct trip trip = send_commit(db, now, &asked);
+    *ret_outcome = outcome_of(db, &trip, asked);
+    db->begun = trip.err != ERR_OK; /* then it is still to be rolled back */
+    PQclear(trip.last);
+    return trip.err;
+}
+
+/* It was in the session of the group that the connection was lost. The new epoch waits for that
+ * session's transaction as for one of its own. */
+static enum err settle_in_group(struct postgres_db *db, enum db_outcome *ret_outcome)
+{
+    PQfinish(db->conn);
+    db->conn = NULL;
+    *ret_outcome = settle_and_count(db);
+    return *ret_outcome == DB_COMMITTED ? ERR_OK : ERR_STORE_BUSY;
+}
+
 enum err postgres_commit(struct db *base, enum db_outcome *ret_outcome)
 {
     struct postgres_db *db = postgres_db_of(base);
-    struct trip trip = {NULL, db->failed};
+    enum err e = db->failed;
     *ret_outcome = DB_COMMITTED;
     assert(db->in_transaction);
     if (db->failed != ERR_OK) {
         *ret_outcome = db->fenced ? DB_FENCED : DB_ABORTED;
     } else if (db->begun || db->batch.first != NULL) {
-        bool asked = false;
         bool now = base->commits_now || !postgres_work_waits(db->syncer);
         postgres_commit_begins(db->syncer);
-        trip = send_commit(db, now, &asked);
-        *ret_outcome = outcome_of(db, &trip, asked);
+        enum group_result group = postgres_group_offer(db);
+        if (group == GROUP_IN_DOUBT)
+            e = settle_in_group(db, ret_outcome);
+        else if (group != GROUP_COMMITTED)
+            e = commit_now_or_later(db, now, ret_outcome);
+        if (group == GROUP_HAS_TURN)
+            postgres_group_pass_on(db);
+        now |= group == GROUP_COMMITTED || group == GROUP_IN_DOUBT;
         postgres_commit_ends(db, now, *ret_outcome);
         if (*ret_outcome == DB_COMMITTED)
             db->committed_num = db->commit_num;
-        db->begun = trip.err != ERR_OK; /* then it is still to be rolled back */
-        PQclear(trip.last);
     }
     postgres_rollback(base);
-    return err_of_outcome(*ret_outcome, trip.err);
+    return err_of_outcome(*ret_outcome, e);
 }
 
 static int64_t changes(const struct db *base)
@@ -198,6 +223,7 @@ static void close_db(struct db *base)
 {
     struct postgres_db *db = postgres_db_of(base);
     postgres_rollback(base);
+    postgres_group_leave(db);
     PQfinish(db->conn);
     postgres_forget_statements(db);
     postgres_batch_release(&db->batch);
@@ -265,6 +291,8 @@ static enum err open_db(const struct db_config *config, struct str address, stru
         e = postgres_connect(db, p);
     else if (e == ERR_OK && db->patience_ms > 0)
         (void)!postgres_connect_again(db); /* whoever must not wait later has it by then */
+    if (e == ERR_OK)
+        postgres_group_join(db, config->commit_group);
     if (e != ERR_OK) {
         close_db(&db->base);
         return e;

@@ -10,7 +10,7 @@ enum {
     BATCH_BYTES_FULL = 8 * 1024 * 1024,
     MANY_SQL_MAX = 64 * 1024,
     ARRAY_BYTES_MAX = 512 * 1024 * 1024,
-    SINGLE_ROWS_MAX = 3, /* arrays cost the server something for each column before the first row */
+    SINGLE_ROWS_MAX = 8, /* arrays cost the server something for each column before the first row */
 };
 
 struct write_row {
@@ -302,5 +302,56 @@ bool postgres_batch_send(struct postgres_db *db)
     for (const struct write *w = db->batch.first; w != NULL && sent; w = w->next)
         sent = goes_as_arrays(w) ? send_many(db, w) : send_singly(db, &w->statement->name, w);
     postgres_batch_clear(&db->batch);
+    return sent;
+}
+
+/* --- sending in the session of a commit group --- */
+
+bool postgres_batch_has_only_rows(const struct postgres_batch *batch)
+{
+    bool rows = batch->first != NULL;
+    for (const struct write *w = batch->first; w != NULL && rows; w = w->next)
+        rows = w->statement->many_sql != NULL;
+    return rows;
+}
+
+/* "INSERT INTO runs …" becomes "INSERT INTO pawl_3.runs …". */
+static bool prepare_in(const struct postgres_db *db, struct postgres_db *session,
+                       struct postgres_name *name, const struct postgres_rows *s, bool many)
+{
+    static const char INSERT[] = "INSERT INTO ";
+    const char *plain = many ? s->many_sql : s->base.sql;
+    struct buf sql;
+    assert(strncmp(plain, INSERT, strlen(INSERT)) == 0);
+    buf_init(&sql, MANY_SQL_MAX);
+    buf_printf(&sql, "%s%s_%d.%s", INSERT, db->schema, db->shard, plain + strlen(INSERT));
+    bool sent = buf_ok(&sql);
+    if (sent && many) {
+        sent = prepare_many(session, name, sql.ptr);
+    } else if (sent) {
+        (void)snprintf(name->text, sizeof(name->text), "s%lld", (long long)++session->names_given);
+        note_sent(session, name);
+        sent = PQsendPrepare(session->conn, name->text, sql.ptr, s->parameters, s->types) == 1;
+    }
+    buf_release(&sql);
+    return sent;
+}
+
+static bool send_in(const struct postgres_db *db, struct postgres_db *session, int lane,
+                    const struct write *w)
+{
+    struct postgres_rows *s = w->statement;
+    bool many = goes_as_arrays(w);
+    struct postgres_name *name = many ? &s->many_in_lane[lane] : &s->in_lane[lane];
+    if (name->session != session->session && !prepare_in(db, session, name, s, many))
+        return false;
+    return many ? send_arrays(session, name, w) : send_singly(session, name, w);
+}
+
+bool postgres_batch_send_in(struct postgres_db *db, struct postgres_db *session, int lane)
+{
+    bool sent = true;
+    for (const struct write *w = db->batch.first; w != NULL && sent; w = w->next)
+        sent = send_in(db, session, lane, w);
     return sent;
 }

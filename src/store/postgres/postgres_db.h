@@ -17,6 +17,8 @@ enum {
     POSTGRES_NAME_MAX = 64,
     POSTGRES_SCHEMA_MAX = 40, /* with the number of a shard it is still a name of PostgreSQL */
     POSTGRES_URL_MAX = 4096,
+    POSTGRES_LANES = 2, /* commits of several shards that are under way together; 1 leaves a flush
+                           nothing to run beside it, more make them smaller */
     POSTGRES_SETTLE_MS_MAX = 30 * 1000, /* a server that crashed is back by then, or it is down */
 };
 
@@ -41,6 +43,9 @@ struct postgres_rows {
     char *many_sql;
     int width; /* parameters of a row; a statement may have several rows of the same kind */
     struct postgres_name many_name;
+    /* Both in the sessions of a commit group. */
+    struct postgres_name in_lane[POSTGRES_LANES];
+    struct postgres_name many_in_lane[POSTGRES_LANES];
 };
 
 /* Statements that wait for the next trip: see postgres_batch.c. */
@@ -87,7 +92,9 @@ struct postgres_db {
     int64_t deadline_ms;
     int64_t changes;
     struct postgres_batch batch;
-    struct postgres_syncer *syncer; /* NULL: a commit is on disk when it returns */
+    struct postgres_syncer *syncer;      /* NULL: a commit is on disk when it returns */
+    struct commit_group *group;          /* NULL: it always commits alone */
+    int64_t admitted_to[POSTGRES_LANES]; /* sessions of the group that have its last commit */
 };
 
 static inline struct postgres_db *postgres_db_of(struct db *base)
@@ -199,6 +206,8 @@ struct trip {
 /* The statements that begin the transaction, if the server does not know of it yet. False: the
  * connection is lost. */
 MUST_CHECK bool postgres_send_prelude(struct postgres_db *db);
+/* A writer's transaction gets the next number. */
+void postgres_next_commit_num(struct postgres_db *db);
 /* A prepared statement, by the name that the session knows; values fit its parameters. */
 MUST_CHECK bool postgres_send(struct postgres_db *session, const struct postgres_name *name,
                               const struct postgres_rows *s, const struct db_value *values);
@@ -238,6 +247,11 @@ bool postgres_batch_is_full(const struct postgres_batch *batch);
 void postgres_batch_clear(struct postgres_batch *batch);
 /* Sends what waits, and forgets it. */
 MUST_CHECK bool postgres_batch_send(struct postgres_db *db);
+/* INSERTs of values, and nothing else? */
+bool postgres_batch_has_only_rows(const struct postgres_batch *batch);
+/* Sends such a batch in a lane's session, which has another search path, and keeps it. */
+MUST_CHECK bool postgres_batch_send_in(struct postgres_db *db, struct postgres_db *session,
+                                       int lane);
 
 /* --- postgres_sync.c: commits that are put on disk later --- */
 
@@ -255,7 +269,29 @@ bool postgres_work_waits(const struct postgres_syncer *s);
 void postgres_commit_begins(struct postgres_syncer *s);
 void postgres_commit_ends(struct postgres_db *db, bool now, enum db_outcome outcome);
 
+/* --- commit_group.c --- */
+
+struct commit_group;
+
+/* What came of offering a commit to the group. */
+enum group_result {
+    GROUP_NONE,      /* nothing: commit alone */
+    GROUP_HAS_TURN,  /* the same, and pass the turn on afterwards */
+    GROUP_COMMITTED, /* under commit_num, and it is on disk */
+    GROUP_IN_DOUBT,  /* the answer to COMMIT is lost */
+};
+
+/* Takes part from now on, if its shard is in the group's database. */
+void postgres_group_join(struct postgres_db *db, struct commit_group *group);
+void postgres_group_leave(struct postgres_db *db);
+enum group_result postgres_group_offer(struct postgres_db *db);
+void postgres_group_pass_on(struct postgres_db *db);
+
 /* --- postgres.c --- */
+
+/* Outside of a transaction, in any session. */
+MUST_CHECK enum err postgres_ask_whether_committed(struct postgres_db *session, int shard,
+                                                   int64_t num, bool *ret_committed);
 
 MUST_CHECK enum err postgres_begin(struct db *base);
 MUST_CHECK enum err postgres_commit(struct db *base, enum db_outcome *ret_outcome);

@@ -122,6 +122,7 @@ static enum err compile(struct postgres_db *db, struct postgres_rows *s,
     for (bool done = false; e == ERR_OK && !done;)
         e = describe(db, s, &done);
     s->name.session = e == ERR_OK ? db->session : 0;
+    memset(s->in_lane, 0, sizeof(s->in_lane)); /* its types may be others */
     if (e != ERR_OK && db->in_transaction)
         db->failed = e;
     return e;

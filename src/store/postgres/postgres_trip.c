@@ -34,6 +34,11 @@ bool postgres_send(struct postgres_db *session, const struct postgres_name *name
                                1) == 1;
 }
 
+void postgres_next_commit_num(struct postgres_db *db)
+{
+    db->commit_num = MAX(db->commit_num, db->numbers_after) + 1;
+}
+
 /* A writer's transaction is fenced first; a reader's has a time limit. */
 bool postgres_send_prelude(struct postgres_db *db)
 {
@@ -42,7 +47,7 @@ bool postgres_send_prelude(struct postgres_db *db)
         return true;
     bool writer = db->access == DB_WRITER;
     if (writer) {
-        db->commit_num = MAX(db->commit_num, db->numbers_after) + 1;
+        postgres_next_commit_num(db);
         (void)snprintf(second, sizeof(second), "EXECUTE fence(%d, %lld, %lld)", db->shard,
                        (long long)db->epoch, (long long)db->commit_num);
     } else {

@@ -18,14 +18,27 @@ enum cut {
     CUT_SERVER, /* the server crashes before it sees it */
 };
 
+enum { CUT_SESSIONS_MAX = 512 };
+
+struct cut_proxy;
+
+struct cut_session {
+    struct cut_proxy *proxy;
+    int client;
+    pthread_t thread;
+};
+
 struct cut_proxy {
     struct path folder; /* where it listens, as PostgreSQL does */
     struct path server; /* the server's socket */
     int listener;
     pthread_t thread;
     _Atomic enum cut cut; /* of the next commit */
+    atomic_int spared;    /* commits that pass before that */
     pid_t victim;         /* a process of the server: with it all of the server's memory is gone */
     atomic_bool stopping;
+    struct cut_session sessions[CUT_SESSIONS_MAX];
+    int session_count;
 };
 
 static inline struct sockaddr_un socket_in(const char *folder)
@@ -47,7 +60,7 @@ static inline bool has_commit(const char *bytes, size_t len)
 /* Passes on what has come; false: the session is over. */
 static inline bool pass_on(struct cut_proxy *p, int client, int server)
 {
-    static char bytes[65536];
+    char bytes[65536];
     struct pollfd fds[] = {{client, POLLIN, 0}, {server, POLLIN, 0}};
     if (poll(fds, 2, 50) <= 0)
         return true;
@@ -56,6 +69,10 @@ static inline bool pass_on(struct cut_proxy *p, int client, int server)
     if (got <= 0)
         return false;
     bool commits = from_client && has_commit(bytes, (size_t)got);
+    if (commits && atomic_load(&p->spared) > 0) {
+        (void)atomic_fetch_sub(&p->spared, 1);
+        commits = false;
+    }
     enum cut cut = commits ? atomic_exchange(&p->cut, CUT_NOTHING) : CUT_NOTHING;
     if (cut == CUT_SERVER) {
         (void)kill(p->victim, SIGKILL);
@@ -71,15 +88,17 @@ static inline bool pass_on(struct cut_proxy *p, int client, int server)
     return cut == CUT_NOTHING;
 }
 
-static inline void serve_one(struct cut_proxy *p, int client)
+static inline void *cut_session_main(void *ctx)
 {
-    struct sockaddr_un address = socket_in(p->server.text);
+    struct cut_session *s = ctx;
+    struct sockaddr_un address = socket_in(s->proxy->server.text);
     int server = socket(AF_UNIX, SOCK_STREAM, 0);
     bool open = connect(server, (struct sockaddr *)&address, sizeof(address)) == 0;
-    while (open && !atomic_load(&p->stopping))
-        open = pass_on(p, client, server);
+    while (open && !atomic_load(&s->proxy->stopping))
+        open = pass_on(s->proxy, s->client, server);
     close(server);
-    close(client);
+    close(s->client);
+    return NULL;
 }
 
 static inline void *cut_proxy_main(void *ctx)
@@ -89,10 +108,16 @@ static inline void *cut_proxy_main(void *ctx)
         struct pollfd fd = {p->listener, POLLIN, 0};
         if (poll(&fd, 1, 50) <= 0)
             continue;
-        int client = accept(p->listener, NULL, NULL);
-        if (client >= 0)
-            serve_one(p, client);
+        struct cut_session *s = &p->sessions[p->session_count];
+        *s = (struct cut_session){.proxy = p, .client = accept(p->listener, NULL, NULL)};
+        if (s->client < 0)
+            continue;
+        if (++p->session_count == CUT_SESSIONS_MAX ||
+            pthread_create(&s->thread, NULL, cut_session_main, s) != 0)
+            abort();
     }
+    for (int i = 0; i < p->session_count; i++)
+        (void)pthread_join(p->sessions[i].thread, NULL);
     return NULL;
 }
 
