@@ -360,6 +360,7 @@ enum {
     NODE_URL_LEN_MAX = 256,
     NODE_LEASE_MS = 5 * 1000,             /* by the database's clock: after it others take the shards of a node that is gone */
     NODE_RENEW_MS = 1500,                 /* between renewals: three may fail */
+    NODE_GONE_MS = 1500,                  /* without a session at the database: one that was cut off is back by then, and a dead one need not use up its lease */
     NODE_ANSWER_MS = 3 * 1000,            /* the database answers the node by then, or it connects again and still has its lease */
     NODE_LOCK_MS = 300,                   /* longest wait for the row of a shard, whose owner is in the middle of a commit */
 

@@ -2,6 +2,7 @@
 #include "cluster/directory.h"
 
 #include "base/log.h"
+#include "cluster/absence.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,6 +13,7 @@
 enum {
     LOOK_AGAIN_MS = 100,
     LEASE_OVER_MS = 20,
+    RECONNECT_MS = 300, /* others may take a node for dead that is not back for NODE_GONE_MS */
 };
 
 enum wish { WISH_NONE, WISH_TAKE, WISH_RELEASE };
@@ -30,7 +32,8 @@ struct directory {
 
     /* The thread's. */
     int64_t renew_at_ms;
-    int64_t lease_end_ms; /* when the first lease of another node would be over */
+    int64_t lease_end_ms; /* when the first lease of another node would be over, or can be ended */
+    struct absences absences;
 
     pthread_mutex_t lock;
     struct cluster_view fresh; /* what the thread has read */
@@ -117,14 +120,34 @@ static void grant_wishes(struct directory *d, size_t shards)
 }
 
 /* Of the other nodes that live; a little later, so that it is over by then. */
-static int64_t first_lease_end(const struct cluster_view *view)
+static int64_t first_lease_end(const struct directory *d, const struct cluster_view *view)
 {
     int64_t first = INT64_MAX;
     for (size_t i = 0; i < view->node_count; i++) {
         if ((int)i != view->self && cluster_node_lives(&view->nodes[i]))
             first = MIN(first, view->mono_ms + view->nodes[i].lease_ms + LEASE_OVER_MS);
+        first = MIN(first, absences_gone_at(&d->absences, view, i));
     }
     return first;
+}
+
+/* The next reading shows it. */
+static void end_lease(struct directory *d, const struct cluster_node *node)
+{
+    struct problem p;
+    problem_init(&p);
+    LOG(LOG_WARN, "a node has lost its session and is not back", LOG_Z("node", node->name));
+    if (cluster_store_end_lease(d->store, node->name, node->session, &p) != ERR_OK)
+        report("the lease of a node was not ended", &p);
+    problem_release(&p);
+}
+
+static void end_leases_of_gone(struct directory *d, const struct cluster_view *view)
+{
+    for (size_t i = 0; i < view->node_count; i++) {
+        if (absences_gone_at(&d->absences, view, i) <= view->mono_ms)
+            end_lease(d, &view->nodes[i]);
+    }
 }
 
 static void read_again(struct directory *d)
@@ -139,7 +162,9 @@ static void read_again(struct directory *d)
     problem_release(&p);
     if (e != ERR_OK)
         return;
-    d->lease_end_ms = first_lease_end(&view);
+    absences_note(&d->absences, &view);
+    end_leases_of_gone(d, &view);
+    d->lease_end_ms = first_lease_end(d, &view);
     if (view.self < 0 && !atomic_exchange(&d->lost, true))
         LOG(LOG_ERROR, "Another process has joined the cluster as this node");
     pthread_mutex_lock(&d->lock);
@@ -169,15 +194,23 @@ static void leave(struct directory *d)
     problem_release(&p);
 }
 
+static int wait_ms(const struct directory *d)
+{
+    int64_t left = MIN(d->renew_at_ms, d->lease_end_ms) - env_mono_ms(d->env);
+    if (!cluster_store_is_connected(d->store))
+        left = MIN(left, (int64_t)RECONNECT_MS);
+    return (int)MAX(left, INT64_C(0));
+}
+
 static void *run(void *ctx)
 {
     struct directory *d = ctx;
     size_t shards = d->view.shard_count; /* it never changes */
     d->renew_at_ms = env_mono_ms(d->env) + NODE_RENEW_MS;
-    d->lease_end_ms = first_lease_end(&d->view);
+    absences_note(&d->absences, &d->view);
+    d->lease_end_ms = first_lease_end(d, &d->view);
     while (!atomic_load(&d->stops)) {
-        int64_t left = MIN(d->renew_at_ms, d->lease_end_ms) - env_mono_ms(d->env);
-        cluster_store_wait(d->store, d->wake_fd, (int)MAX(left, INT64_C(0)));
+        cluster_store_wait(d->store, d->wake_fd, wait_ms(d));
         renew_if_due(d);
         tell_stopping(d);
         grant_wishes(d, shards);

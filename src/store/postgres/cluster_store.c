@@ -10,6 +10,14 @@
 
 enum { NUMBER_LEN = 24 };
 
+/* Of the locks by which processes show that they are connected: POSTGRES_LOCK_CLASS + 1. */
+#define SESSION_LOCK_CLASS "1885435757"
+/* In a query over nodes. */
+#define IS_CONNECTED                                                                    \
+    "hashtext(session)::oid IN (SELECT objid FROM pg_locks WHERE locktype = 'advisory'" \
+    " AND classid = " SESSION_LOCK_CLASS " AND database ="                              \
+    " (SELECT oid FROM pg_database WHERE datname = current_database()))"
+
 struct cluster_store {
     struct postgres_db db;
     char name[NODE_NAME_LEN_MAX + 1]; /* "": no node has joined */
@@ -18,6 +26,18 @@ struct cluster_store {
 };
 
 /* --- the connection --- */
+
+/* Only others look at the lock, so nobody waits for it. */
+static enum err show_session(struct cluster_store *c, struct problem *p)
+{
+    static const char SQL[] =
+        "SELECT pg_advisory_lock_shared(" SESSION_LOCK_CLASS ", hashtext($1))";
+    const char *values[] = {c->session};
+    PGresult *result = postgres_ask(&c->db, SQL, 1, values, p);
+    enum err e = result != NULL ? ERR_OK : p->err;
+    PQclear(result);
+    return e;
+}
 
 /* A shard's row is held by its owner while it commits; nobody waits for it longer than that. */
 static enum err open_session(struct cluster_store *c, struct problem *p)
@@ -29,7 +49,9 @@ static enum err open_session(struct cluster_store *c, struct problem *p)
     (void)snprintf(sql, sizeof(sql),
                    "SET lock_timeout = %d; SET statement_timeout = %d; LISTEN %s_directory",
                    NODE_LOCK_MS, NODE_LEASE_MS, c->db.schema);
-    return e == ERR_OK ? postgres_run(&c->db, sql, p) : e;
+    if (e == ERR_OK)
+        e = postgres_run(&c->db, sql, p);
+    return e == ERR_OK && c->session[0] != '\0' ? show_session(c, p) : e;
 }
 
 static enum err connected(struct cluster_store *c, struct problem *p)
@@ -220,13 +242,18 @@ enum err cluster_store_place(struct cluster_store *c, size_t shard, const char *
 
 /* --- leases --- */
 
-static void new_session(struct cluster_store *c)
+/* Shown by the connection that is open, and by all that follow it. */
+static enum err new_session(struct cluster_store *c, struct problem *p)
 {
     struct buf text;
+    enum err e = connected(c, p);
+    if (e != ERR_OK)
+        return e;
     buf_init(&text, UUID_TEXT_LEN);
     buf_put_uuid(&text, env_new_id(c->db.env));
     (void)snprintf(c->session, sizeof(c->session), "%.*s", STR_ARG(buf_str(&text)));
     buf_release(&text);
+    return show_session(c, p);
 }
 
 /* A process of this name that lives is put out: after a crash nobody waits for the old lease, and
@@ -237,7 +264,9 @@ enum err cluster_store_join(struct cluster_store *c, const char *name, const cha
     char lease[NUMBER_LEN];
     char channel[POSTGRES_NAME_MAX];
     c->db.patience_ms = NODE_ANSWER_MS; /* from now on it has a lease to lose */
-    new_session(c);
+    enum err e = new_session(c, p);
+    if (e != ERR_OK)
+        return e;
     (void)snprintf(c->name, sizeof(c->name), "%s", name);
     (void)snprintf(lease, sizeof(lease), "%d", NODE_LEASE_MS);
     (void)snprintf(channel, sizeof(channel), "%s_directory", c->db.schema);
@@ -267,7 +296,9 @@ enum err cluster_store_join_for(struct cluster_store *c, const char *name, size_
     char lease[NUMBER_LEN];
     char numbers[2][NUMBER_LEN];
     char channel[POSTGRES_NAME_MAX];
-    new_session(c);
+    enum err e = new_session(c, p);
+    if (e != ERR_OK)
+        return e;
     (void)snprintf(c->name, sizeof(c->name), "%s", name);
     (void)snprintf(lease, sizeof(lease), "%d", NODE_LEASE_MS);
     (void)snprintf(numbers[0], NUMBER_LEN, "%zu", one);
@@ -275,7 +306,7 @@ enum err cluster_store_join_for(struct cluster_store *c, const char *name, size_
     (void)snprintf(channel, sizeof(channel), "%s_directory", c->db.schema);
     const char *values[] = {name, c->session, lease, numbers[0], numbers[1], channel};
     int64_t asked = 0;
-    enum err e = ask_number(c, SQL, ARRAY_LEN(values), values, p, &asked);
+    e = ask_number(c, SQL, ARRAY_LEN(values), values, p, &asked);
     if (e == ERR_OK && asked != 2)
         e = problem_set(p, ERR_STORE_BUSY, "Another tenant is being moved from or to these shards");
     return e;
@@ -301,6 +332,20 @@ enum err cluster_store_renew(struct cluster_store *c, struct problem *p)
         e = problem_set(p, ERR_STORE_FAILED, "Another process has joined the cluster as %s",
                         c->name);
     return e;
+}
+
+enum err cluster_store_end_lease(struct cluster_store *c, const char *name, const char *session,
+                                 struct problem *p)
+{
+    static const char SQL[] =
+        "WITH ended AS (UPDATE nodes SET lease_until = now() WHERE name = $1 AND session = $2"
+        " AND lease_until > now() AND NOT (" IS_CONNECTED ") RETURNING pg_notify($3, 'nodes'))"
+        " SELECT count(*) FROM ended";
+    char channel[POSTGRES_NAME_MAX];
+    (void)snprintf(channel, sizeof(channel), "%s_directory", c->db.schema);
+    const char *values[] = {name, session, channel};
+    int64_t ended;
+    return ask_number(c, SQL, ARRAY_LEN(values), values, p, &ended);
 }
 
 enum err cluster_store_stop(struct cluster_store *c, struct problem *p)
@@ -417,12 +462,12 @@ static int64_t number_at(const PGresult *result, int row, int column)
 
 static enum err read_nodes(struct cluster_store *c, struct problem *p, struct cluster_view *ret)
 {
-    PGresult *result =
-        rows_of(c,
-                "SELECT name, url, session, draining, stopping,"
-                " (extract(epoch FROM lease_until - now()) * 1000)::bigint FROM nodes"
-                " ORDER BY lease_until > now() DESC, name LIMIT 64",
-                p);
+    PGresult *result = rows_of(c,
+                               "SELECT name, url, session, draining, stopping,"
+                               " (extract(epoch FROM lease_until - now()) * 1000)::bigint,"
+                               " (" IS_CONNECTED ")::int FROM nodes"
+                               " ORDER BY lease_until > now() DESC, name LIMIT 64",
+                               p);
     static_assert(CLUSTER_NODES_MAX == 64, "as the statement says");
     if (result == NULL)
         return p->err;
@@ -434,6 +479,7 @@ static enum err read_nodes(struct cluster_store *c, struct problem *p, struct cl
         n->draining = strcmp(PQgetvalue(result, i, 3), "t") == 0;
         n->stopping = strcmp(PQgetvalue(result, i, 4), "t") == 0;
         n->lease_ms = number_at(result, i, 5);
+        n->connected = number_at(result, i, 6) == 1;
     }
     PQclear(result);
     return ERR_OK;

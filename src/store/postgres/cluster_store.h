@@ -3,7 +3,9 @@
  * connects by itself.
  *
  * Leases are reckoned by the database's clock. They decide when a shard may be taken, never whether
- * a commit is safe: that is the epoch's business (schema/001_shards.directory.sql). */
+ * a commit is safe: that is the epoch's business (schema/001_shards.directory.sql). While it is
+ * connected, a process that has joined holds a lock of its session, so that others see when it has
+ * died without waiting for its lease. */
 #ifndef PAWL_STORE_POSTGRES_CLUSTER_STORE_H
 #define PAWL_STORE_POSTGRES_CLUSTER_STORE_H
 
@@ -22,6 +24,7 @@ struct cluster_node {
     int64_t lease_ms; /* that is left; 0 or less: over */
     bool draining;    /* gives its shards up and takes none */
     bool stopping;    /* is about to end */
+    bool connected;   /* its session at the database is open */
 };
 
 struct cluster_shard {
@@ -91,7 +94,10 @@ MUST_CHECK enum err cluster_store_join_for(struct cluster_store *c, const char *
 MUST_CHECK enum err cluster_store_renew(struct cluster_store *c, struct problem *p);
 /* Says that the node is about to end: others may take what it frees. */
 MUST_CHECK enum err cluster_store_stop(struct cluster_store *c, struct problem *p);
-/* Ends the lease. */
+/* Ends the lease of another process, unless its session is open again. */
+MUST_CHECK enum err cluster_store_end_lease(struct cluster_store *c, const char *name,
+                                            const char *session, struct problem *p);
+/* Ends its own lease. */
 MUST_CHECK enum err cluster_store_leave(struct cluster_store *c, struct problem *p);
 
 /* Nothing of *ret is kept from before. */

@@ -164,6 +164,14 @@ def test_the_shards_of_a_node_that_was_killed_are_served_again_and_nothing_is_lo
     assert nodes.metric("n2", 'pawl_shards_taken_total{from="expired"}') == SHARDS // 2
 
 
+def test_others_do_not_wait_for_the_lease_of_a_node_that_was_killed(nodes, postgres):
+    nodes.start("n1", "n2")
+    nodes.settle("n1", "n2")
+    nodes.by_name["n1"].kill()
+    postgres.rows(f"UPDATE {nodes.store.split('schema=')[1]}.nodes SET lease_until = now() + interval '1 hour' WHERE name = 'n1'")
+    nodes.settle("n2")
+
+
 def tenants_of(nodes, postgres, node):
     """Those that live in shards of this node."""
     schema = nodes.store.split("schema=")[1]

@@ -42,6 +42,7 @@ struct pg_conn {
     struct pg_link *link; /* of the transaction; NULL: it has not read or written yet */
     int64_t idle_since_ns;
     int64_t lock_ms; /* 0: waits as long as it takes */
+    char shown[40];  /* the session of a node, by a lock; "": none */
     int fd;          /* -1: it does not listen */
     int notes;
 };
@@ -70,6 +71,17 @@ void pg_notify_all(void)
         if (write(c->fd, &ONE, sizeof(ONE)) < 0)
             abort();
     }
+}
+
+/* --- locks of sessions --- */
+
+bool pg_session_is_shown(const char *session)
+{
+    for (const struct pg_conn *c = conns; c != NULL; c = c->next) {
+        if (strcmp(c->shown, session) == 0)
+            return true;
+    }
+    return false;
 }
 
 /* --- databases --- */
@@ -141,6 +153,7 @@ static void terminate(struct pg_conn *c)
     if (c->tx != TX_NONE)
         end_tx(c, "ROLLBACK");
     c->lost = true;
+    c->shown[0] = '\0';
 }
 
 static void wait_a_little(void)
@@ -487,6 +500,10 @@ static struct pg_result *run_now(struct pg_conn *c, const char *sql, const struc
     bool ends = begins(sql, "COMMIT") || begins(sql, "ROLLBACK");
     if (c->failed && !ends)
         return pg_error("25P02", "current transaction is aborted");
+    if (begins(sql, "SELECT pg_advisory_lock_shared(")) {
+        (void)snprintf(c->shown, sizeof(c->shown), "%.*s", values[0].len, values[0].bytes);
+        return pg_one_value(PG_BOOL, 1);
+    }
     struct pg_result *r = run_known(c, sql);
     if (r != NULL)
         return r;

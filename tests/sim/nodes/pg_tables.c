@@ -69,6 +69,12 @@ static void fn_notify(sqlite3_context *c, int count, sqlite3_value **values)
     sqlite3_result_text(c, "", 0, SQLITE_STATIC);
 }
 
+static void fn_session_is_shown(sqlite3_context *c, int count, sqlite3_value **values)
+{
+    (void)count;
+    sqlite3_result_int(c, pg_session_is_shown((const char *)sqlite3_value_text(values[0])));
+}
+
 static void add_functions(sqlite3 *db)
 {
     static const struct {
@@ -85,6 +91,7 @@ static void add_functions(sqlite3 *db)
         {"hashtext", 1, fn_one},
         {"pg_logical_emit_message", 3, fn_one},
         {"begin_epoch", 2, fn_second},
+        {"session_is_shown", 1, fn_session_is_shown},
     };
     for (size_t i = 0; i < ARRAY_LEN(FUNCTIONS); i++) {
         int rc = sqlite3_create_function(db, FUNCTIONS[i].name, FUNCTIONS[i].count, SQLITE_UTF8,

@@ -36,6 +36,8 @@ struct pg_result *pg_one_value(enum pg_type type, int64_t number);
 
 /* Every session that listens hears of it (pg_server.c). */
 void pg_notify_all(void);
+/* Does a connection show this session of a node (pg_server.c)? */
+bool pg_session_is_shown(const char *session);
 
 /* --- pg_schema.c --- */
 

@@ -32,6 +32,10 @@ static size_t put_word(struct buf *out, struct str rest)
         {" AS MATERIALIZED (", " AS ("},
         {"UPDATE shards s SET", "UPDATE shards AS s SET"},
         {"COLLATE \"C\"", ""},
+        {"hashtext(session)::oid IN (SELECT objid FROM pg_locks WHERE locktype = 'advisory'"
+         " AND classid = 1885435757 AND database ="
+         " (SELECT oid FROM pg_database WHERE datname = current_database()))",
+         "session_is_shown(session)"},
     };
     for (size_t i = 0; i < ARRAY_LEN(WORDS); i++) {
         if (at_word(rest, WORDS[i].from)) {

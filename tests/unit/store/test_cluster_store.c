@@ -63,9 +63,13 @@ static void renew(struct cluster_store *c)
 }
 
 /* PostgreSQL lets go of a closed session's locks a little later, in its own process. */
+enum { LET_GO_MS_MAX = 30 * 1000 };
+
 static void take_when_free(struct cluster_store *c, size_t shard)
 {
+    int64_t until = env_mono_ms(&ENV_SYSTEM) + LET_GO_MS_MAX;
     do {
+        assert_true(env_mono_ms(&ENV_SYSTEM) < until);
         renew(c);
     } while (take(c, shard) == 0);
 }
@@ -231,6 +235,70 @@ static void a_lease_that_the_server_cannot_renew_is_tried_again(void **state)
     assert_ok(cluster_store_renew(a, &p));
     problem_release(&p);
     cluster_store_close(a);
+}
+
+static const struct cluster_node *node_named(struct cluster_store *c, const char *name)
+{
+    const struct cluster_view *view = view_of(c);
+    for (size_t i = 0; i < view->node_count; i++) {
+        if (strcmp(view->nodes[i].name, name) == 0)
+            return &view->nodes[i];
+    }
+    fail_msg("there is no node %s", name);
+    return NULL;
+}
+
+static void end_lease_of(struct cluster_store *c, const char *name)
+{
+    struct problem p;
+    char session[NODE_SESSION_LEN_MAX + 1];
+    problem_init(&p);
+    (void)snprintf(session, sizeof(session), "%s", node_named(c, name)->session);
+    assert_ok(cluster_store_end_lease(c, name, session, &p));
+    problem_release(&p);
+}
+
+static void a_node_that_has_died_has_no_session_and_its_lease_can_be_ended(void **state)
+{
+    struct cluster_store *a = join(state, "a");
+    struct cluster_store *b = join(state, "b");
+    int64_t until = env_mono_ms(&ENV_SYSTEM) + LET_GO_MS_MAX;
+    assert_true(take(a, 2) > 0);
+    assert_true(node_named(b, "a")->connected);
+    end_lease_of(b, "a"); /* it lives */
+    assert_true(node_named(b, "a")->lease_ms > 0);
+    assert_int_equal(take(b, 2), 0);
+    cluster_store_close(a); /* as if it had been killed: it does not leave */
+    while (node_named(b, "a")->connected) {
+        assert_true(env_mono_ms(&ENV_SYSTEM) < until);
+        renew(b);
+    }
+    end_lease_of(b, "a");
+    assert_false(cluster_node_lives(node_named(b, "a")));
+    take_when_free(b, 2);
+    cluster_store_close(b);
+}
+
+static void a_node_that_connects_again_shows_its_session_again(void **state)
+{
+    struct cluster_store *a = join(state, "a");
+    struct cluster_store *b = join(state, "b");
+    run_outside(state, "SELECT pg_terminate_backend(pid, 10000) FROM pg_locks"
+                       " WHERE locktype = 'advisory' AND classid = 1885435757");
+    struct problem p;
+    problem_init(&p);
+    while (cluster_store_renew(b, &p) != ERR_OK)
+        problem_clear(&p);
+    assert_false(node_named(b, "a")->connected);
+    assert_true(node_named(b, "b")->connected);
+    while (cluster_store_renew(a, &p) != ERR_OK)
+        problem_clear(&p);
+    assert_true(node_named(b, "a")->connected);
+    end_lease_of(b, "a");
+    assert_true(cluster_node_lives(node_named(b, "a")));
+    problem_release(&p);
+    cluster_store_close(a);
+    cluster_store_close(b);
 }
 
 static void a_node_without_a_lease_takes_nothing(void **state)
@@ -529,6 +597,8 @@ int main(void)
         folder_test(a_shard_is_taken_once),
         folder_test(a_shard_can_be_taken_when_it_was_released_or_its_owner_is_gone),
         folder_test(a_lease_that_the_server_cannot_renew_is_tried_again),
+        folder_test(a_node_that_has_died_has_no_session_and_its_lease_can_be_ended),
+        folder_test(a_node_that_connects_again_shows_its_session_again),
         folder_test(a_node_without_a_lease_takes_nothing),
         folder_test(a_writer_without_a_node_and_nodes_keep_out_of_each_others_way),
         folder_test(an_owner_that_lost_its_shard_cannot_commit),
