@@ -28,7 +28,7 @@ void api_free(struct api *api)
 {
     if (api == NULL)
         return;
-    assert(api->streams == NULL && api->calls == 0);
+    assert(api->streams == NULL && api->calls == NULL);
     metrics_maker_free(api->metrics);
     waiting_free(api->waiting);
     free(api);
@@ -53,7 +53,15 @@ void api_drain(struct api *api)
 
 bool api_idle(const struct api *api)
 {
-    return api->calls == 0;
+    return api->calls == NULL;
+}
+
+void api_cut_slow_clients(struct api *api)
+{
+    for (struct call *c = api->calls; c != NULL; c = c->next) {
+        if (http_is_answered(c->req))
+            http_cut(c->req);
+    }
 }
 
 /* --- the route --- */
@@ -152,6 +160,23 @@ static void through_engine(struct call *c)
 
 /* --- a request --- */
 
+static void enlist(struct call *c, struct api *api)
+{
+    c->api = api;
+    c->prev = NULL;
+    c->next = api->calls;
+    if (c->next != NULL)
+        c->next->prev = c;
+    api->calls = c;
+}
+
+static void strike_off(struct call *c)
+{
+    *(c->prev != NULL ? &c->prev->next : &c->api->calls) = c->next;
+    if (c->next != NULL)
+        c->next->prev = c->prev;
+}
+
 /* With the request: the answer that is sent points into the op's buffers. */
 static void call_cleanup(void *user)
 {
@@ -159,7 +184,7 @@ static void call_cleanup(void *user)
     body_free(c);
     op_release(&c->op);
     metrics_text_drop(c->metrics_text);
-    c->api->calls--;
+    strike_off(c);
 }
 
 static enum err count_connection(struct call *c)
@@ -185,9 +210,8 @@ static enum err check(struct call *c)
 
 void api_go_on(struct api *api, struct call *c)
 {
-    c->api->calls--;
-    c->api = api;
-    api->calls++;
+    strike_off(c);
+    enlist(c, api);
     if (check(c) != ERR_OK)
         call_send_problem(c);
     else if (c->route->direct != NULL)
@@ -214,8 +238,7 @@ static struct call *new_call(struct api *api, struct http_request *req, bool asi
         send_no_memory(req);
         return NULL;
     }
-    c->api = api;
-    api->calls++; /* until call_cleanup() */
+    enlist(c, api); /* until call_cleanup() */
     c->req = req;
     c->aside = aside;
     op_init(&c->op, NULL);

@@ -17,6 +17,8 @@ void api_tick(struct api *api, int64_t mono_ms);
 int api_timeout_ms(const struct api *api);
 /* Ends open event streams. */
 void api_drain(struct api *api);
+/* Closes the connections of clients that have not taken their whole answer yet. */
+void api_cut_slow_clients(struct api *api);
 /* True when no request uses it any more, and so none its engine. */
 bool api_idle(const struct api *api);
 

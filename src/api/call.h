@@ -20,7 +20,7 @@ struct api {
     struct metrics_maker *metrics;
     struct waiting *waiting;
     uint64_t key_epoch; /* engine_auth_epoch() when the streams' keys were checked */
-    size_t calls;       /* that are alive */
+    struct call *calls; /* that are alive */
 };
 
 struct call {
@@ -46,6 +46,7 @@ struct call {
     struct stream *stream;             /* NULL: the answer is one piece */
     struct metrics_text *metrics_text; /* that is sent; NULL: none */
     struct call *next_scraper;
+    struct call *prev, *next; /* of the api's */
     struct op op;
 };
 

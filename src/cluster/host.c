@@ -92,7 +92,8 @@ void host_leave(struct host *h)
     api_drain(h->api);
 }
 
-bool host_is_quiet(const struct host *h)
+const char *host_busy_with(const struct host *h)
 {
-    return engine_idle(h->engine) && api_idle(h->api);
+    const char *busy = engine_busy_with(h->engine);
+    return busy == NULL && !api_idle(h->api) ? "requests" : busy;
 }

@@ -26,6 +26,7 @@ struct host {
     bool ends_calls;         /* leave as soon as no outgoing call is under way */
     bool releases;           /* the shard is handed back once it is closed */
     bool readable;           /* the engine has something to collect */
+    int64_t slow_at_ms;      /* while it leaves: when clients that are slow are cut off */
     struct problem problem;  /* of the opening */
     struct metrics *metrics; /* NULL: the node's own */
     struct bus *bus;         /* NULL: none */
@@ -43,12 +44,13 @@ void host_free(struct host *h);
 
 /* On any thread. With an error the problem is set, and nothing is open. */
 enum err host_open(struct host *h);
-/* On any thread, when host_is_quiet(). */
+/* On any thread, when nothing is under way: host_busy_with(). */
 void host_close(struct host *h);
 
 /* Refuses new changes and ends waits and streams. */
 void host_leave(struct host *h);
-/* Nothing is under way any more, and no request points to it. */
-bool host_is_quiet(const struct host *h);
+/* NULL: nothing is under way any more, and no request points to it. Otherwise one thing that is,
+ * for people. */
+const char *host_busy_with(const struct host *h);
 
 #endif

@@ -15,6 +15,7 @@
 enum {
     RETRY_MS = 250,          /* after a short trouble the shard is back at once, */
     RETRY_MS_MAX = 5 * 1000, /* and when a database is back after long soon enough */
+    SLOW_MS = 1000,          /* a shard that leaves refuses changes: its clients get so long */
 };
 
 static int64_t now_ms(const struct node *node)
@@ -64,6 +65,7 @@ static void leave(struct node *node, struct host *h)
 {
     show_owner(node, h->shard, false);
     h->state = HOST_LEAVING;
+    h->slow_at_ms = now_ms(node) + SLOW_MS;
     host_leave(h);
 }
 
@@ -198,6 +200,20 @@ static void close_host(struct node *node, struct host *h)
     openers_push(node->closers, &h->work);
 }
 
+/* A client that takes its answer slowly must not keep the shard from all others: it can ask again,
+ * and a stream goes on where it was. */
+static void close_when_quiet(struct node *node, struct host *h)
+{
+    const char *busy = host_busy_with(h);
+    if (busy == NULL) {
+        close_host(node, h);
+    } else if (now_ms(node) >= h->slow_at_ms) {
+        LOG(LOG_INFO, "a shard is still busy", LOG_N("shard", h->shard), LOG_Z("with", busy));
+        api_cut_slow_clients(h->api);
+        h->slow_at_ms = now_ms(node) + SLOW_MS;
+    }
+}
+
 void node_tend_hosts(struct node *node)
 {
     for (struct host *h = node->hosts; h != NULL; h = h->next) {
@@ -208,8 +224,8 @@ void node_tend_hosts(struct node *node)
             failed(node, h->shard);
         } else if (h->state == HOST_SERVING && h->ends_calls && engine_calls_ended(h->engine)) {
             leave(node, h);
-        } else if (h->state == HOST_LEAVING && host_is_quiet(h)) {
-            close_host(node, h);
+        } else if (h->state == HOST_LEAVING) {
+            close_when_quiet(node, h);
         }
     }
 }

@@ -182,6 +182,10 @@ static bool work(struct conn *c)
 
 static bool send_reply(struct conn *c)
 {
+    if (c->request->hung_up) { /* meanwhile */
+        conn_close(c);
+        return false;
+    }
     if (!reply_send(c))
         return false;
     return next_request(c);

@@ -104,6 +104,9 @@ void http_send_problem(struct http_request *req, const struct problem *p, struct
 bool http_is_connected(const struct http_request *req);
 /* Instead of a reply: closes the connection. */
 void http_hang_up(struct http_request *req);
+/* The request is answered, but its client has not taken all of the answer: closes the connection.
+ */
+void http_cut(struct http_request *req);
 /* True when the request has been answered. */
 bool http_is_answered(const struct http_request *req);
 

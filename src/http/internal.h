@@ -71,7 +71,7 @@ struct request {
 
     bool in_handler; /* the connection goes on when the handler returns: no need to wake it */
     bool answered;
-    bool hung_up; /* without an answer */
+    bool hung_up; /* without an answer, or without the rest of it */
     bool last;    /* the connection ends with this answer */
     bool streams;
     bool is_sent;

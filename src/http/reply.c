@@ -285,6 +285,15 @@ void http_hang_up(struct http_request *req)
     wake(r);
 }
 
+void http_cut(struct http_request *req)
+{
+    struct request *r = request_of(req);
+    assert(r->answered);
+    r->hung_up = true;
+    if (r->conn != NULL)
+        conn_wake(r->conn);
+}
+
 /* Bounds what waits in the kernel, and how long a dead link goes unnoticed. The stream works
  * without either. */
 static void bound_socket(const struct conn *c)

@@ -509,12 +509,32 @@ void engine_drain(struct engine *e)
     span_export_drain(e->parts.spans, env_mono_ms(e->parts.env));
 }
 
+const char *engine_busy_with(const struct engine *e)
+{
+    const struct {
+        const char *what;
+        bool idle;
+    } PARTS[] = {
+        {"operations", e->in_flight == 0},
+        {"large bodies", e->bodies_read == 0},
+        {"callers that wait", waiters_count(e->parts.waiters) == 0},
+        {"the gate", gate_visits_idle(&e->parts.gate_visits)},
+        {"checks", periodic_idle(e->parts.periodic)},
+        {"outgoing calls", outgoing_idle(e->parts.outgoing)},
+        {"the bus", relay_idle(e->parts.relay)},
+        {"spans", span_export_idle(e->parts.spans)},
+        {"the OpenID provider", oidc_idle(e->parts.oidc)},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(PARTS); i++) {
+        if (!PARTS[i].idle)
+            return PARTS[i].what;
+    }
+    return NULL;
+}
+
 bool engine_idle(const struct engine *e)
 {
-    return e->in_flight == 0 && e->bodies_read == 0 && waiters_count(e->parts.waiters) == 0 &&
-           gate_visits_idle(&e->parts.gate_visits) && periodic_idle(e->parts.periodic) &&
-           outgoing_idle(e->parts.outgoing) && relay_idle(e->parts.relay) &&
-           span_export_idle(e->parts.spans) && oidc_idle(e->parts.oidc);
+    return engine_busy_with(e) == NULL;
 }
 
 bool engine_failed(const struct engine *e)

@@ -96,6 +96,8 @@ bool engine_calls_ended(const struct engine *engine);
 void engine_drain(struct engine *engine);
 /* True when no op is under way. */
 bool engine_idle(const struct engine *engine);
+/* One thing that is under way, for people; NULL: nothing is. */
+const char *engine_busy_with(const struct engine *engine);
 /* True when the store could not prove a commit: stop the process. */
 bool engine_failed(const struct engine *engine);
 

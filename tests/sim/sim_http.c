@@ -277,6 +277,18 @@ static void stream_over(struct request *r)
     is_over(r);
 }
 
+/* Clients take answers at once: only a stream may be under way. */
+void http_cut(struct http_request *req)
+{
+    struct request *r = request_of(req);
+    assert(r->answered);
+    if (r->source == NULL)
+        return;
+    if (r->exchange != NULL)
+        r->exchange->cut = true;
+    stream_over(r);
+}
+
 static void pump(struct request *r)
 {
     struct str piece;

@@ -7,11 +7,13 @@ import os
 import signal
 import sys
 import threading
+import time
 import uuid
 
 import psycopg2
 import pytest
 
+import endpoint
 from cli import pawl
 from harness import ROOT, Server, server, wait_until
 from nats import nats_server
@@ -248,6 +250,35 @@ def test_a_shard_takes_changes_until_the_calls_of_the_node_that_hands_it_over_en
     receiver.gate.set()
     assert set(answers.values()) == {200}
     nodes.settle("n1", "n2")
+
+
+def read_nothing(port, tenant):
+    """A stream of all events of the tenant whose client takes hardly any of them."""
+    s = endpoint.connect(port, receive_buffer=4096)
+    s.sendall(f"GET /api/v1/events?after=0-0 HTTP/1.1\r\nHost: localhost\r\nX-Tenant-ID: {tenant}\r\nAccept: text/event-stream\r\n\r\n".encode())
+    assert s.recv(12) == b"HTTP/1.1 200"
+    return s
+
+
+def test_a_client_that_does_not_read_does_not_hold_up_a_hand_over(nodes, postgres):
+    """It is cut off; otherwise changes in the shard would be refused until its time is over, after 15 s."""
+    nodes.flags = ["--log-level", "info"]
+    nodes.start("n1")
+    log = nodes.by_name["n1"].log
+    steps = [{"name": f"t{i}", "type": "transform", "output": "x" * 2000} for i in range(100)]
+    tenants = [nodes.tenant() for _ in range(12)]
+    for t in tenants:  # some in every shard
+        assert nodes.call(lambda api, t=t: api.put("/api/v1/workflows/loud", {"steps": steps}, tenant=t)).status == 200
+        for _ in range(10):
+            assert nodes.call(lambda api, t=t: api.post("/api/v1/workflows/loud/runs", {}, tenant=t)).status == 200
+    with contextlib.ExitStack() as stack:
+        for t in tenants:
+            stack.enter_context(read_nothing(nodes.by_name["n1"].port, t))
+        begun = time.monotonic()
+        nodes.start("n2")
+        nodes.settle("n1", "n2")
+        assert time.monotonic() - begun < 12, log()[-2000:]
+        assert "a shard is still busy" in log()
 
 
 def test_rows_that_are_locked_do_not_cost_a_node_its_lease(postgres, tmp_path):

@@ -142,6 +142,11 @@ void http_hang_up(struct http_request *req)
     r->answered = r->hung_up = true;
 }
 
+void http_cut(struct http_request *req)
+{
+    request_of(req)->hung_up = true;
+}
+
 void http_send_stream(struct http_request *req, const struct http_reply *reply,
                       const struct http_source *source)
 {
