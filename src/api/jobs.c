@@ -267,9 +267,9 @@ static const struct param LIST_QUEUES[] = {
 };
 
 const struct route JOB_ROUTES[] = {
-    {"POST", "/api/v1/jobs/claim", MAY_WORK, .use_case = &UC_CLAIM_JOBS,
+    {"POST", "/api/v1/jobs/claim", MAY_WORK, ROUTE_HANDS_OUT, &UC_CLAIM_JOBS,
      TAKES(struct claim_input, CLAIM), .join = JOIN_CLAIM},
-    {"POST", "/api/v1/jobs/{}/claim", MAY_WORK, .use_case = &UC_CLAIM_JOB,
+    {"POST", "/api/v1/jobs/{}/claim", MAY_WORK, ROUTE_HANDS_OUT, &UC_CLAIM_JOB,
      TAKES(struct claim_job_input, CLAIM_JOB), .join = JOIN_FIND},
     {"POST", "/api/v1/jobs/{}/complete", MAY_WORK, .use_case = &UC_FINISH_JOB,
      TAKES(struct finish_job_input, COMPLETE), .join = JOIN_FIND},
@@ -283,7 +283,7 @@ const struct route JOB_ROUTES[] = {
      TAKES(struct checkpoint_input, CHECKPOINT), .prepare = prepare_checkpoint, .join = JOIN_FIND},
     {"POST", "/api/v1/jobs/{}/suspend", MAY_WORK, .use_case = &UC_SUSPEND_JOB,
      TAKES(struct suspend_input, SUSPEND), .prepare = prepare_suspend, .join = JOIN_FIND},
-    {"POST", "/api/v1/jobs:complete", MAY_WORK, .use_case = &UC_FINISH_JOBS,
+    {"POST", "/api/v1/jobs:complete", MAY_WORK, ROUTE_HANDS_OUT, &UC_FINISH_JOBS,
      TAKES(struct finish_jobs_input, FINISH_JOBS), .join = JOIN_BATCH},
     {"GET", "/api/v1/dead-letters", MAY_READ, .use_case = &UC_LIST_DEAD,
      TAKES(struct list_dead_input, LIST)},

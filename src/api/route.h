@@ -127,6 +127,8 @@ enum route_flags {
     ROUTE_ASKS = 256,      /* an answer without the result says where that will be */
     ROUTE_SHOWS_NOW = 512, /* a replay shows the run as it is now */
     ROUTE_DOCUMENT = 1024, /* the body is a document of its own, which `prepare` reads */
+    ROUTE_HANDS_OUT =
+        2048, /* jobs: a caller that leaves before it has the answer gives them back */
 };
 
 /* Which shards of a store a request concerns, when there are several. */

@@ -111,14 +111,22 @@ static bool fill_target(struct forward *f)
 
 /* --- the client --- */
 
+/* An answer that is on its way is waited for if somebody has to know what is lost with it. */
 static void on_disconnected(void *user)
 {
     struct forward *f = user;
     f->gone = true;
     if (f->part_over)
         finish(f); /* no more news will come */
-    else if (!f->call_over)
+    else if (!f->call_over && (f->lost == NULL || f->mode != MODE_WHOLE))
         node_call_cancel(&f->call);
+}
+
+/* The connection has ended within the answer. */
+static void on_unsent(void *user)
+{
+    struct forward *f = user;
+    f->lost(f, buf_str(&f->piece));
 }
 
 static void release(struct forward *f)
@@ -259,11 +267,16 @@ static bool asks_for_head(const struct forward *f)
     return str_is(f->req->method, "HEAD") && f->method.ptr == NULL;
 }
 
+static bool keeps_whole(const struct forward *f)
+{
+    return f->collects || f->lost != NULL;
+}
+
 static void choose_mode(struct forward *f, int status, struct str head)
 {
     struct response r = read_head(f, status, head);
     bool empty = status == 204 || status == 304;
-    int64_t whole_max = f->collects ? HTTP_REPLY_MAX : NODE_BUFFER_MAX;
+    int64_t whole_max = keeps_whole(f) ? HTTP_REPLY_MAX : NODE_BUFFER_MAX;
     f->mode = empty || (r.length >= 0 && r.length <= whole_max) ? MODE_WHOLE : MODE_STREAM;
     if (asks_for_head(f) && r.length >= 0)
         f->mode = MODE_WHOLE; /* however long the body of GET is */
@@ -303,6 +316,7 @@ static bool send_whole(struct forward *f)
         r.reply.head_len = r.length;
     if (f->passes != NULL && buf_ok(&f->piece) && !f->passes(f, &r.reply))
         return false;
+    f->req->unsent = f->lost != NULL ? on_unsent : NULL;
     if (r.ok && buf_ok(&f->piece))
         http_send(f->req, &r.reply);
     else
@@ -312,12 +326,22 @@ static bool send_whole(struct forward *f)
 
 /* --- the end --- */
 
+/* The client has left before the answer was there. */
+static void note_loss(struct forward *f)
+{
+    if (f->lost == NULL || f->mode != MODE_WHOLE || f->end != NODE_ANSWERED)
+        return;
+    collect(f);
+    f->lost(f, buf_str(&f->piece));
+}
+
 /* A client that has left needs no answer, but the request does. */
 static enum forward_end conclude(struct forward *f)
 {
     if (http_is_answered(f->req))
         return FORWARD_ANSWERED;
     if (f->gone) {
+        note_loss(f);
         http_hang_up(f->req);
         return FORWARD_ANSWERED;
     }
@@ -371,7 +395,7 @@ static void on_news(struct node_call *call)
 void forward_begin(struct forward *f)
 {
     assert(f->call.client == NULL);
-    buf_init(&f->piece, f->collects ? HTTP_REPLY_MAX : 2 * NODE_BUFFER_MAX);
+    buf_init(&f->piece, keeps_whole(f) ? HTTP_REPLY_MAX : 2 * NODE_BUFFER_MAX);
     f->mode = MODE_OPEN;
     f->call_over = f->follows = false;
     f->reason[0] = '\0';

@@ -46,6 +46,9 @@ struct forward {
     /* Is the client to have this answer? Asked of short ones; it may change the reply, with texts
      * that live as long as the request or are in `piece`. NULL: every answer. */
     bool (*passes)(struct forward *f, struct http_reply *reply);
+    /* The node has answered, but the client has left before it got all of that. Answers are kept
+     * whole for it, however long they are. NULL: nobody needs to know. */
+    void (*lost)(struct forward *f, struct str body);
     /* The stream of one node has been passed on whole: sets `url` and `token` for the next one and
      * says so. NULL: there is only one. */
     enum forward_more (*more)(struct forward *f);

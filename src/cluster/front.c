@@ -34,7 +34,7 @@ void front_free(struct front *f)
 {
     if (f == NULL)
         return;
-    assert(f->visits == NULL);
+    assert(f->visits == NULL && f->posts == 0);
     node_client_free(f->client);
     node_auth_free(f->auth);
     free(f);
@@ -191,5 +191,5 @@ void front_drain(struct front *f)
 
 bool front_idle(const struct front *f)
 {
-    return f->visits == NULL;
+    return f->visits == NULL && f->posts == 0;
 }

@@ -17,6 +17,7 @@ struct front {
     struct node_client *client;
     struct visit *visits;
     size_t waiting;            /* of them that are not under way */
+    size_t posts;              /* requests of its own that are under way */
     size_t turn;               /* after the shard that the last claim had jobs of */
     uint64_t view;             /* when the owners of the visits were checked */
     uint64_t epoch;            /* when their keys were */

@@ -4,6 +4,7 @@
 #include "api/routes.h"
 #include "base/json/read.h"
 #include "base/log.h"
+#include "cluster/calls/post.h"
 #include "cluster/errand/errand.h"
 #include "cluster/forward.h"
 #include "runtime/auth.h"
@@ -257,8 +258,7 @@ static bool reads(const struct http_request *req)
 
 static bool is_repeatable(const struct http_request *req)
 {
-    return reads(req) || http_header(req, "Idempotency-Key", NULL).ptr != NULL ||
-           http_header(req, "X-Idempotency-Key", NULL).ptr != NULL;
+    return reads(req) || errand_has_key(req);
 }
 
 static void log_failure(const struct visit *v)
@@ -317,6 +317,13 @@ static bool passes(struct forward *forward, struct http_reply *reply)
     return is_answer;
 }
 
+/* The client has left within an answer that hands out jobs. */
+static void lost(struct forward *forward, struct str body)
+{
+    const struct visit *v = forward->owner;
+    post_give_back(v->front, &v->claim.caller, body);
+}
+
 /* A session begins and ends where the secret of sessions is kept, with what the browser sent. */
 static bool needs_credentials(const struct call *c)
 {
@@ -334,6 +341,12 @@ static struct node_claim claim_of(const struct call *c, size_t shard)
         .has_caller = !identifies && (c->route->flags & ROUTE_OPEN) == 0,
         .caller = c->op.caller,
     };
+}
+
+/* With a key the same jobs are there for a client that asks again. */
+static bool gives_back(const struct call *c)
+{
+    return (c->route->flags & ROUTE_HANDS_OUT) != 0 && !errand_has_key(c->req);
 }
 
 /* NULL: the request has been answered. */
@@ -358,6 +371,7 @@ static struct visit *new_visit(struct front *f, struct call *c, size_t shard)
         .repeatable = is_repeatable(req),
         .takes_long = (c->route->flags & ROUTE_LONG) != 0,
         .keeps_credentials = !v->claim.has_caller,
+        .lost = gives_back(c) ? lost : NULL,
         .over = over,
         .owner = v,
     };

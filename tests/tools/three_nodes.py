@@ -126,6 +126,9 @@ def serve_connection(client, nodes, turn):
             continue
         node.settimeout(None)
         node.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # A node must see what its client does not take: little may be kept on the way.
+        node.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
         with client, node:
             back = threading.Thread(target=carry, args=(node, client), daemon=True)
             back.start()

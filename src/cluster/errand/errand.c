@@ -140,6 +140,12 @@ bool errand_collects(const struct errand *e)
     return e->join == JOIN_PAGES || e->join == JOIN_ORDER || e->join == JOIN_FOLD;
 }
 
+bool errand_has_key(const struct http_request *req)
+{
+    return http_header(req, "Idempotency-Key", NULL).ptr != NULL ||
+           http_header(req, "X-Idempotency-Key", NULL).ptr != NULL;
+}
+
 bool errand_begin(struct errand *e, const struct call *c, const struct front_cluster *cluster,
                   size_t turn, int64_t now_ms)
 {

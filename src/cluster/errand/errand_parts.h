@@ -34,6 +34,9 @@ struct errand {
     size_t bytes;   /* of the answers that are kept */
 };
 
+/* Has the request an idempotency key in a header? */
+bool errand_has_key(const struct http_request *req);
+
 /* --- errand_list.c: queries with cursors --- */
 
 /* Takes the query apart. False when memory ran out or it is badly encoded. */

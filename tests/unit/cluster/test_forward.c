@@ -220,6 +220,69 @@ static void a_slow_reader_slows_the_owner_down(void **state)
     buf_release(&in);
 }
 
+/* --- answers that no client gets --- */
+
+enum { LARGE = 7 * MIB }; /* more than the kernel takes */
+
+/* A client with a small window has asked, and the owner answers with so many bytes. */
+static int ask_for_large(struct two_nodes *t, char *text)
+{
+    int fd = client_open(t);
+    int small = 4 * KIB;
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+    t->notes_loss = true;
+    client_ask(t, fd, POST("/later"));
+    TURN_UNTIL(t, t->seen_count == 1);
+    memset(text, 'x', LARGE);
+    text[LARGE] = '\0';
+    owner_send(t->seen[0].req, 200, text);
+    return fd;
+}
+
+static void a_client_that_leaves_within_a_large_answer_has_lost_it(void **state)
+{
+    static char text[LARGE + 1];
+    struct two_nodes *t = *state;
+    struct buf in;
+    buf_init(&in, MIB);
+    int fd = ask_for_large(t, text);
+    READ_UNTIL(t, fd, &in, "HTTP/1.1 200 ");
+    assert_int_equal(t->lost_count, 0);
+    close(fd);
+    TURN_UNTIL(t, t->lost_count == 1);
+    assert_int_equal(t->lost_len, LARGE);
+    buf_release(&in);
+}
+
+static void an_answer_on_its_way_to_a_client_that_has_left_is_lost_whole(void **state)
+{
+    static char text[LARGE + 1];
+    struct two_nodes *t = *state;
+    int fd = ask_for_large(t, text);
+    TURN_UNTIL(t, t->last->piece.len > 0);
+    assert_int_equal(t->end_count, 0);
+    close(fd);
+    TURN_UNTIL(t, t->end_count == 1);
+    assert_int_equal(t->lost_count, 1);
+    assert_int_equal(t->lost_len, LARGE);
+}
+
+static void an_answer_that_was_taken_whole_is_not_lost(void **state)
+{
+    static char text[LARGE + 1];
+    struct two_nodes *t = *state;
+    struct buf in;
+    buf_init(&in, LARGE + MIB);
+    int fd = ask_for_large(t, text);
+    int large = MIB;
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &large, sizeof(large));
+    TURN_UNTIL(t, (client_read(fd, &in), in.len > LARGE));
+    close(fd);
+    TURN_UNTIL(t, t->end_count == 1);
+    assert_int_equal(t->lost_count, 0);
+    buf_release(&in);
+}
+
 static void a_stream_that_breaks_has_no_end(void **state)
 {
     struct two_nodes *t = *state;
@@ -476,6 +539,9 @@ int main(void)
         TEST(a_client_that_leaves_ends_the_stream_at_the_owner),
         TEST(a_client_that_leaves_ends_its_long_poll_at_the_owner),
         TEST(a_slow_reader_slows_the_owner_down),
+        TEST(a_client_that_leaves_within_a_large_answer_has_lost_it),
+        TEST(an_answer_on_its_way_to_a_client_that_has_left_is_lost_whole),
+        TEST(an_answer_that_was_taken_whole_is_not_lost),
         TEST(a_stream_that_breaks_has_no_end),
         TEST(a_stream_that_is_ended_here_ends_well),
         TEST(a_node_that_cannot_be_reached_has_not_taken_it),

@@ -37,6 +37,8 @@ struct two_nodes {
     struct node_client *client;
     char url[160]; /* where the front sends requests */
     bool repeatable;
+    bool notes_loss; /* the test's: answers that no client gets are counted */
+    size_t lost_count, lost_len;
     bool again;           /* the test's: what was not taken is sent once more, to the owner */
     struct forward *last; /* until it is over */
     enum forward_end ends[SEEN_MAX];
@@ -136,6 +138,13 @@ static inline void front_over(struct forward *f, enum forward_end end)
     http_send(f->req, &reply);
 }
 
+static inline void front_lost(struct forward *f, struct str body)
+{
+    struct two_nodes *t = f->owner;
+    t->lost_count++;
+    t->lost_len = body.len;
+}
+
 static inline void front_handle(void *ctx, struct http_request *req)
 {
     struct two_nodes *t = ctx;
@@ -147,6 +156,7 @@ static inline void front_handle(void *ctx, struct http_request *req)
     f->token = STR("the token");
     f->repeatable = t->repeatable;
     f->over = front_over;
+    f->lost = t->notes_loss ? front_lost : NULL;
     f->owner = t;
     t->last = f;
     forward_begin(f);
