@@ -192,6 +192,7 @@ enum {
     /* --- work --- */
     CLAIM_MAX = 100,                      /* jobs assigned in one call */
     HANDED_BYTES_MAX = CLAIM_MAX * 128,   /* recorded for the jobs that one call assigns */
+    CLAIM_FILL_BYTES = 1 * MIB,           /* of jobs of some shards; then others are not asked: the next answer may have PAGE_BYTES_MAX and more */
     CLAIM_QUEUES_MAX = 16,
     CLAIM_WAIT_MS_MAX = 30 * 1000,
     CLAIM_LOOK_MS = 1000,                 /* how often the server checks that waiting callers are still connected */

@@ -30,7 +30,8 @@ struct visit {
     struct str session; /* of the process it was sent to */
     int tries;
     bool under_way;
-    bool unknown; /* a node may have acted on it */
+    bool sends_jobs; /* the client is being sent what its claim got */
+    bool unknown;    /* a node may have acted on it */
     bool revoked;
     int64_t lost_at_ms; /* when its node lost the shard; 0: it has it */
     uint64_t view;      /* while it is not under way: when it waits for the next */
@@ -60,13 +61,23 @@ static void join(struct visit *v)
     http_request_hold(v->forward.req); /* until leave() */
 }
 
+/* What shards have given to a claim that is not answered with it. */
+static void give_back(struct visit *v)
+{
+    if (v->errand.claim.count > 0)
+        post_give_back(v->front, &v->claim.caller, errand_jobs(&v->errand));
+}
+
 static void leave(struct visit *v)
 {
     v->front->waiting -= !v->under_way;
     *(v->prev != NULL ? &v->prev->next : &v->front->visits) = v->next;
     if (v->next != NULL)
         v->next->prev = v->prev;
-    errand_end(&v->errand);
+    if (!v->sends_jobs) {
+        give_back(v);
+        errand_end(&v->errand);
+    }
     http_request_drop(v->forward.req);
 }
 
@@ -82,13 +93,39 @@ static void answer(struct visit *v, enum err e, const char *detail)
     leave(v);
 }
 
-/* Of all shards. */
-static void answer_without_jobs(struct visit *v)
+static void jobs_unsent(void *user)
 {
+    give_back(user);
+}
+
+static void jobs_over(void *user)
+{
+    struct visit *v = user;
+    errand_end(&v->errand);
+}
+
+/* Of all shards. */
+static void answer_with_jobs(struct visit *v)
+{
+    struct http_request *req = v->forward.req;
     struct http_reply reply;
-    http_reply_init(&reply, 200, STR("application/json"), STR("{\"jobs\":[]}"));
+    if (!http_is_connected(req)) {
+        http_hang_up(req);
+        leave(v);
+        return;
+    }
+    struct str jobs = errand_jobs(&v->errand);
+    if (jobs.ptr == NULL) {
+        answer(v, ERR_NO_MEMORY, "No memory for the answer");
+        return;
+    }
+    http_reply_init(&reply, 200, STR("application/json"), jobs);
     reply.route = str_of(v->route->pattern);
-    http_send(v->forward.req, &reply);
+    v->sends_jobs = true;
+    req->user = v;
+    req->unsent = jobs_unsent;
+    req->cleanup = jobs_over;
+    http_send(req, &reply);
     leave(v);
 }
 
@@ -100,7 +137,7 @@ static void go_on(struct visit *v)
     int64_t now = env_mono_ms(v->front->config.env);
     if (!errand_next(&v->errand, arena, now, &step)) {
         if (v->errand.join == JOIN_CLAIM)
-            answer_without_jobs(v);
+            answer_with_jobs(v);
         else
             answer(v, ERR_NO_MEMORY, "No memory for the request");
         return;
@@ -124,9 +161,10 @@ static void answer_without_shard(struct visit *v)
 
 static void give_up(struct visit *v)
 {
-    if (!v->revoked && v->errand.join == JOIN_CLAIM)
+    if (!v->revoked && v->errand.join == JOIN_CLAIM) {
+        errand_shard_has_none(&v->errand);
         go_on(v); /* the other shards may have some */
-    else if (v->revoked)
+    } else if (v->revoked)
         answer(v, ERR_UNAUTHENTICATED,
                v->has_session ? "The session ended while the request waited"
                               : "The API key was revoked while the request waited");
@@ -311,8 +349,10 @@ static void over(struct forward *forward, enum forward_end end)
 static bool passes(struct forward *forward, struct http_reply *reply)
 {
     struct visit *v = forward->owner;
+    int64_t jobs_before = v->errand.claim.count;
     bool is_answer = errand_is_answer(&v->errand, forward->req, reply, &forward->piece);
-    if (is_answer && v->errand.join == JOIN_CLAIM)
+    bool has_jobs = is_answer || v->errand.claim.count > jobs_before;
+    if (has_jobs && v->errand.join == JOIN_CLAIM)
         v->front->turn = v->claim.shard + 1;
     return is_answer;
 }

@@ -5,8 +5,6 @@
 #include "base/json/write.h"
 #include "domain/tenant.h"
 
-enum { SLICE_MS = 100 }; /* how long a claim waits at one shard before it asks the next */
-
 /* --- which shards --- */
 
 static bool is_for_all(const struct call *c)
@@ -63,41 +61,7 @@ static bool set_order(struct errand *e, const struct call *c, size_t turn)
     return true;
 }
 
-/* --- claims and batches --- */
-
-/* The members of a claim but for wait_ms. What is not a claim is sent as it came, and refused. */
-static bool read_claim(struct errand *e, const struct call *c, int64_t now_ms)
-{
-    struct json *body = NULL;
-    struct problem ignored;
-    int64_t wait_ms = 0;
-    bool ok = true;
-    problem_init(&ignored);
-    bool fine =
-        json_read(c->req->body, &ignored, &body) == ERR_OK && json_is(body, JSON_KIND_OBJECT);
-    const struct json *wait = fine ? json_member(body, STR("wait_ms")) : NULL;
-    if (wait != NULL && !json_is(wait, JSON_KIND_NULL))
-        fine = json_whole_of(wait, &wait_ms) && wait_ms >= 0 && wait_ms <= CLAIM_WAIT_MS_MAX;
-    if (fine) {
-        struct buf text;
-        buf_init(&text, JSON_WRITTEN_MAX);
-        buf_put_char(&text, '{');
-        for (size_t i = 0; i < json_members(body); i++) {
-            if (json_value_at(body, i) == wait)
-                continue;
-            json_put_text(&text, json_name_at(body, i));
-            buf_put_char(&text, ':');
-            json_write_plain(&text, json_value_at(body, i));
-            buf_put_char(&text, ',');
-        }
-        e->claim = arena_take(&c->req->arena, &text);
-        ok = e->claim.ptr != NULL;
-    }
-    e->until_ms = now_ms + wait_ms;
-    json_free(body);
-    problem_release(&ignored);
-    return ok;
-}
+/* --- batches --- */
 
 /* The results only: the next jobs may be in any shard, and are claimed by another request. */
 static bool read_batch(struct errand *e, const struct call *c)
@@ -124,20 +88,17 @@ static bool read_batch(struct errand *e, const struct call *c)
     return e->results != NULL;
 }
 
-static struct str claim_waiting(const struct errand *e, struct arena *arena, int64_t wait_ms)
-{
-    struct buf text;
-    buf_init(&text, JSON_WRITTEN_MAX);
-    buf_put(&text, e->claim);
-    buf_printf(&text, "\"wait_ms\":%lld}", (long long)wait_ms);
-    return arena_take(arena, &text);
-}
-
 /* --- all of them --- */
+
+/* Is it asked with a query that is another for each shard? */
+static bool has_query(const struct errand *e)
+{
+    return e->join == JOIN_PAGES || e->join == JOIN_ORDER || e->join == JOIN_FOLD;
+}
 
 bool errand_collects(const struct errand *e)
 {
-    return e->join == JOIN_PAGES || e->join == JOIN_ORDER || e->join == JOIN_FOLD;
+    return has_query(e) || e->join == JOIN_CLAIM;
 }
 
 bool errand_has_key(const struct http_request *req)
@@ -151,15 +112,17 @@ bool errand_begin(struct errand *e, const struct call *c, const struct front_clu
 {
     *e = (struct errand){.join = errand_join_of(c, cluster), .route = c->route, .cluster = cluster};
     buf_init(&e->sum, ERRAND_BYTES_MAX);
-    return set_order(e, c, turn) && (e->join != JOIN_CLAIM || read_claim(e, c, now_ms)) &&
+    return set_order(e, c, turn) &&
+           (e->join != JOIN_CLAIM || errand_read_claim(e, c->req, now_ms)) &&
            (e->join != JOIN_BATCH || read_batch(e, c)) &&
-           (!errand_collects(e) || errand_read_query(e, c->req));
+           (!has_query(e) || errand_read_query(e, c->req));
 }
 
 void errand_end(struct errand *e)
 {
     errand_free_pages(e);
     buf_release(&e->sum);
+    buf_release(&e->claim.jobs);
 }
 
 bool errand_next(struct errand *e, struct arena *arena, int64_t now_ms, struct errand_step *ret)
@@ -169,31 +132,11 @@ bool errand_next(struct errand *e, struct arena *arena, int64_t now_ms, struct e
     *ret = (struct errand_step){.shard = e->order[step % e->count], .body = e->items};
     if (e->join == JOIN_PAGES)
         ret->shard = e->shard;
-    if (errand_collects(e)) {
+    if (has_query(e)) {
         ret->query = errand_shard_query(e, arena, step);
         return ret->query.ptr != NULL;
     }
-    if (e->join == JOIN_CHAIN)
-        return first_round;
-    if (!first_round && (e->join != JOIN_CLAIM || now_ms >= e->until_ms))
-        return false;
-    if (e->claim.ptr == NULL)
-        return true;
-    int64_t wait_ms = first_round ? 0 : MIN(e->until_ms - now_ms, (int64_t)SLICE_MS);
-    ret->body = claim_waiting(e, arena, wait_ms);
-    return ret->body.ptr != NULL;
-}
-
-static bool has_jobs(struct str body)
-{
-    struct json *answer = NULL;
-    struct problem ignored;
-    problem_init(&ignored);
-    bool none = json_read(body, &ignored, &answer) == ERR_OK &&
-                json_length(json_member(answer, STR("jobs"))) == 0;
-    json_free(answer);
-    problem_release(&ignored);
-    return !none;
+    return e->join == JOIN_CLAIM ? errand_next_claim(e, arena, now_ms, ret) : first_round;
 }
 
 /* Keeps what this shard knows, and of the last one also what nobody knows. False: some are left. */
@@ -252,7 +195,7 @@ bool errand_is_answer(struct errand *e, struct http_request *req, struct http_re
     case JOIN_FIND:
         return reply->status != 404 || e->steps == e->count;
     case JOIN_CLAIM:
-        return fine ? has_jobs(reply->body) : reply->status != 503;
+        return errand_take_jobs(e, reply);
     case JOIN_BATCH:
         return !fine || batch_is_done(e, &reply->body, &req->arena);
     case JOIN_PAGES:

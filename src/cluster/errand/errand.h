@@ -12,13 +12,6 @@ MUST_CHECK bool errand_begin(struct errand *e, const struct call *c,
                              const struct front_cluster *cluster, size_t turn, int64_t now_ms);
 void errand_end(struct errand *e);
 
-/* What the next shard is sent; ptr NULL: as it came. */
-struct errand_step {
-    size_t shard;
-    struct str query;
-    struct str body;
-};
-
 /* False: nothing is left, or memory ran out. */
 MUST_CHECK bool errand_next(struct errand *e, struct arena *arena, int64_t now_ms,
                             struct errand_step *ret);
@@ -29,5 +22,11 @@ bool errand_collects(const struct errand *e);
  * memory. */
 bool errand_is_answer(struct errand *e, struct http_request *req, struct http_reply *reply,
                       struct buf *body);
+
+/* Of a claim: the shard that was asked last has not answered. */
+void errand_shard_has_none(struct errand *e);
+/* Of a claim, when nothing is left: the answer, with the jobs of all shards. It stays valid until
+ * errand_end(). ptr NULL when memory ran out. Once. */
+struct str errand_jobs(struct errand *e);
 
 #endif

@@ -7,6 +7,30 @@
 
 struct shard_page;
 
+/* What the next shard is sent; ptr NULL: as it came. */
+struct errand_step {
+    size_t shard;
+    struct str query;
+    struct str body;
+};
+
+/* A claim asks in rounds: in each, every shard that may have more is asked for an equal share of
+ * what is still missing. When none has any, it waits a little at one after the other. */
+struct claim_errand {
+    int64_t until_ms; /* how long it may wait */
+    struct str body;  /* without the members max and wait_ms; ptr NULL: it is sent as it came */
+    bool has_key;     /* an idempotency key: the first shard that has jobs gives all */
+    int64_t most;     /* jobs that it wants */
+    int64_t share;    /* of each shard in this round; 0: it is over */
+    bool *is_empty;   /* of each shard in `order`: it has no more */
+    bool waits;
+    size_t at;       /* in `order`: who is next */
+    size_t asked_at; /* and who was asked last, */
+    int64_t asked;   /* for so many */
+    struct buf jobs; /* so far: an answer, but for its end */
+    int64_t count;   /* of them */
+};
+
 struct errand {
     enum route_join join; /* JOIN_NONE: the request is for one shard */
     const struct route *route;
@@ -15,9 +39,7 @@ struct errand {
     size_t count;
     size_t steps;     /* so far */
     struct str query; /* without a cursor; ptr NULL: it is sent as it came */
-    /* Of a claim. */
-    int64_t until_ms; /* how long it may wait */
-    struct str claim; /* its body up to the member wait_ms; ptr NULL: it is sent as it came */
+    struct claim_errand claim;
     /* Of a batch. */
     struct str items;    /* the body without a claim; ptr NULL: it is sent as it came */
     struct str *results; /* as JSON; ptr NULL: not known yet */
@@ -36,6 +58,15 @@ struct errand {
 
 /* Has the request an idempotency key in a header? */
 bool errand_has_key(const struct http_request *req);
+
+/* --- errand_claim.c: jobs of all tenants --- */
+
+/* False when memory ran out. */
+MUST_CHECK bool errand_read_claim(struct errand *e, struct http_request *req, int64_t now_ms);
+MUST_CHECK bool errand_next_claim(struct errand *e, struct arena *arena, int64_t now_ms,
+                                  struct errand_step *ret);
+/* True: the client gets this answer as it is. */
+bool errand_take_jobs(struct errand *e, const struct http_reply *reply);
 
 /* --- errand_list.c: queries with cursors --- */
 
