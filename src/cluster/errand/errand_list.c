@@ -77,10 +77,8 @@ bool errand_read_query(struct errand *e, struct http_request *req)
     while (ok && http_query_next(&rest, &param)) {
         if (note_param(e, &param))
             continue;
-        if (str_is(param.name, "cursor")) {
-            ok = take_cursor(e, req, param.value);
-            continue;
-        }
+        if (str_is(param.name, "cursor") && take_cursor(e, req, param.value))
+            continue; /* one that is none is sent as it came, and refused */
         buf_printf(&query, "%s%.*s=%.*s", query.len > 0 ? "&" : "", STR_ARG(param.name),
                    STR_ARG(param.value));
     }

@@ -61,15 +61,18 @@ struct str errand_place_at(const struct errand *e, size_t step)
 
 /* --- a merged list --- */
 
-static bool keep_page(struct errand *e, struct str body)
+static enum err keep_page(struct errand *e, struct str body)
 {
     struct shard_page *page = &e->pages[e->steps - 1];
     e->bytes += body.len;
-    if (e->bytes > ERRAND_BYTES_MAX || json_read_kept(body, &page->answer) != ERR_OK)
-        return false;
+    if (e->bytes > ERRAND_BYTES_MAX)
+        return ERR_NO_MEMORY;
+    enum err read = json_read_kept(body, &page->answer);
+    if (read != ERR_OK)
+        return read;
     page->items = json_member(page->answer, STR("items"));
     page->next = json_text_of(json_member(page->answer, STR("next_cursor")));
-    return true;
+    return ERR_OK;
 }
 
 static bool is_taken_up(const struct shard_page *page)
@@ -180,12 +183,14 @@ static bool add_answer(struct errand *e, const struct json *answer)
     return buf_ok(&e->sum);
 }
 
-static bool add_text(struct errand *e, struct str body)
+static enum err add_text(struct errand *e, struct str body)
 {
     struct json *answer = NULL;
-    bool ok = json_read_kept(body, &answer) == ERR_OK && add_answer(e, answer);
+    enum err read = json_read_kept(body, &answer);
+    if (read == ERR_OK && !add_answer(e, answer))
+        read = ERR_NO_MEMORY;
     json_free(answer);
-    return ok;
+    return read;
 }
 
 /* --- the whole --- */
@@ -223,11 +228,10 @@ static bool finish_list(struct errand *e, struct http_request *req, struct http_
     return ok;
 }
 
-static bool take_answer(struct errand *e, struct str body)
+static enum err take_answer(struct errand *e, struct str body)
 {
-    if (e->join == JOIN_ORDER && !keep_page(e, body))
-        return false;
-    return e->route->fold == NULL || add_text(e, body);
+    enum err taken = e->join == JOIN_ORDER ? keep_page(e, body) : ERR_OK;
+    return taken == ERR_OK && e->route->fold != NULL ? add_text(e, body) : taken;
 }
 
 static bool finish(struct errand *e, struct http_request *req, struct http_reply *reply,
@@ -241,14 +245,21 @@ static bool finish(struct errand *e, struct http_request *req, struct http_reply
     return true;
 }
 
-static void too_large(struct http_request *req, struct http_reply *reply)
+/* A shard shows what it has stored as it is: a value that was damaged may be no JSON. */
+static void refuse(const struct errand *e, enum err why, struct http_request *req,
+                   struct http_reply *reply)
 {
     struct problem p;
     struct str route = reply->route;
     problem_init(&p);
-    (void)problem_set(&p, ERR_NO_MEMORY,
-                      "The answers of all shards do not fit in one. Ask for less: lower `limit` or"
-                      " `minutes`.");
+    if (why == ERR_DAMAGED)
+        (void)problem_set(&p, ERR_DAMAGED, "What shard %u has stored cannot be read",
+                          (unsigned)e->order[e->steps - 1]);
+    else
+        (void)problem_set(
+            &p, ERR_NO_MEMORY,
+            "The answers of all shards do not fit in one. Ask for less: lower `limit` or"
+            " `minutes`.");
     http_problem_reply(req, &p, reply);
     reply->route = route;
     problem_release(&p);
@@ -257,12 +268,12 @@ static void too_large(struct http_request *req, struct http_reply *reply)
 bool errand_merge(struct errand *e, struct http_request *req, struct http_reply *reply,
                   struct buf *body)
 {
-    bool ok = take_answer(e, reply->body);
-    if (ok && e->steps < e->count)
+    enum err taken = take_answer(e, reply->body);
+    if (taken == ERR_OK && e->steps < e->count)
         return false;
-    if (ok && finish(e, req, reply, body))
+    if (taken == ERR_OK && finish(e, req, reply, body))
         reply->body = buf_str(body);
     else
-        too_large(req, reply);
+        refuse(e, taken, req, reply);
     return true;
 }

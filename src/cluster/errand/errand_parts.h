@@ -70,7 +70,7 @@ bool errand_take_jobs(struct errand *e, const struct http_reply *reply);
 
 /* --- errand_list.c: queries with cursors --- */
 
-/* Takes the query apart. False when memory ran out or it is badly encoded. */
+/* Takes the query apart. False when memory ran out. */
 MUST_CHECK bool errand_read_query(struct errand *e, struct http_request *req);
 /* The query with this cursor; ptr NULL when memory ran out. */
 struct str errand_query_at(const struct errand *e, struct arena *arena, struct str cursor);

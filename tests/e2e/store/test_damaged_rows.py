@@ -121,7 +121,7 @@ def check(folder, template, which, kind):
         s.start()
         for last, r in everything(s.client(), ids):
             answers.append((last, r))
-            assert r.status < 500 or r.code in ("OBJECT_DAMAGED", "STORE_BUSY", "INTERNAL"), (hurt, last, r)
+            assert r.status < 500 or r.code in ("OBJECT_DAMAGED", "STORE_BUSY", "INTERNAL"), (hurt, last, r, s.log()[-1500:])
     except (http.client.HTTPException, OSError) as e:
         raise AssertionError(f"the server died of {hurt} at {last}: {e!r}\n" + s.log()[-1500:]) from e
     code = s.stop()
