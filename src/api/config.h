@@ -8,6 +8,7 @@
 struct auth_identity;
 struct engine;
 struct env;
+struct key_use;
 struct metrics;
 struct problem;
 
@@ -22,6 +23,10 @@ struct api_auth {
     /* Has the tenant got keys? They are made in another shard than its own, which may not know it
      * yet. */
     bool (*knows_tenant)(void *ctx, struct str tenant);
+    /* Uses of keys that this node has seen and their rows do not know yet: takes some that the
+     * owner of the keys is to be told of, and takes what other nodes tell. */
+    size_t (*take_uses)(void *ctx, struct key_use *out, size_t max);
+    void (*note_uses)(void *ctx, const struct key_use *uses, size_t count);
 };
 
 struct api_node;

@@ -2,10 +2,14 @@
 #include "cluster/front.h"
 
 #include "api/call.h"
+#include "base/json/read.h"
+#include "base/json/write.h"
 #include "base/log.h"
+#include "cluster/calls/post.h"
 #include "cluster/errand/errand.h"
 #include "cluster/forward.h"
 #include "cluster/visit.h"
+#include "core/txn/render.h"
 #include "domain/tenant.h"
 
 /* --- life --- */
@@ -84,6 +88,89 @@ static void take(struct front *f, struct http_request *req)
         visit_begin(f, c, shard, tenant);
 }
 
+/* --- uses of keys: each node sees some, and the owner of shard 0 stores them --- */
+
+#define USES_PATH "/node/key-uses" /* for nodes only */
+
+enum { USES_EVERY_MS = 1000, USES_AT_ONCE = 64 };
+
+struct sent_uses {
+    struct front *front;
+    size_t count;
+    struct key_use uses[USES_AT_ONCE];
+};
+
+/* What did not arrive is sent again. */
+static void uses_over(void *ctx, int status)
+{
+    struct sent_uses *sent = ctx;
+    const struct api_auth *auth = sent->front->config.auth;
+    if (status != 200)
+        auth->note_uses(auth->ctx, sent->uses, sent->count);
+    free(sent);
+}
+
+static void put_uses(const struct sent_uses *sent, struct buf *out)
+{
+    struct json_out o = json_out_to(out);
+    json_open(&o, NULL, '{');
+    json_open(&o, "uses", '[');
+    for (size_t i = 0; i < sent->count; i++) {
+        json_open(&o, NULL, '{');
+        json_add_uuid(&o, "id", sent->uses[i].id);
+        json_add_int(&o, "at_ms", sent->uses[i].at_ms);
+        json_close(&o, '}');
+    }
+    json_close(&o, ']');
+    json_close(&o, '}');
+}
+
+static void send_uses(struct front *f)
+{
+    const struct api_auth *auth = f->config.auth;
+    int64_t now = env_mono_ms(f->config.env);
+    if (auth == NULL || now < f->next_uses_ms)
+        return;
+    f->next_uses_ms = now + USES_EVERY_MS;
+    struct sent_uses *sent = calloc(1, sizeof(*sent));
+    if (sent == NULL)
+        return;
+    sent->front = f;
+    sent->count = auth->take_uses(auth->ctx, sent->uses, USES_AT_ONCE);
+    if (sent->count == 0) {
+        free(sent);
+        return;
+    }
+    struct buf body;
+    buf_init(&body, JSON_WRITTEN_MAX);
+    put_uses(sent, &body);
+    post_send(f, 0, NULL, STR(USES_PATH), buf_str(&body), uses_over, sent);
+    buf_release(&body);
+}
+
+static void take_uses(const struct front *f, struct http_request *req)
+{
+    const struct api_auth *auth = f->config.auth;
+    struct json *body = NULL;
+    struct problem ignored;
+    struct http_reply reply;
+    problem_init(&ignored);
+    if (auth != NULL && json_read(req->body, &ignored, &body) == ERR_OK) {
+        const struct json *uses = json_member(body, STR("uses"));
+        for (size_t i = 0; i < json_length(uses); i++) {
+            const struct json *shown = json_element(uses, i);
+            struct key_use use;
+            if (uuid_parse(json_text_of(json_member(shown, STR("id"))), &use.id) &&
+                json_whole_of(json_member(shown, STR("at_ms")), &use.at_ms))
+                auth->note_uses(auth->ctx, &use, 1);
+        }
+    }
+    json_free(body);
+    problem_release(&ignored);
+    http_reply_init(&reply, 200, STR("application/json"), STR("{}"));
+    http_send(req, &reply);
+}
+
 /* --- requests of other nodes --- */
 
 /* The sender may not know yet that the tenant was moved. This node does: it has taken the shard
@@ -126,6 +213,10 @@ static void serve_forwarded(struct front *f, struct http_request *req,
     if (owner.api == NULL) {
         cluster->refresh(cluster->ctx);
         refuse(req, ERR_SHARD_UNAVAILABLE, "owner", "Another node serves this shard");
+        return;
+    }
+    if (str_is(req->path, USES_PATH)) {
+        take_uses(f, req);
         return;
     }
     struct call *c = claim->identifies
@@ -177,6 +268,7 @@ void front_poll(struct front *f, bool readable)
     if (readable)
         node_client_poll(f->client);
     visits_poll(f);
+    send_uses(f);
 }
 
 int front_timeout_ms(const struct front *f)

@@ -21,6 +21,7 @@ struct front {
     size_t turn;               /* after the shard that the last claim had jobs of */
     uint64_t view;             /* when the owners of the visits were checked */
     uint64_t epoch;            /* when their keys were */
+    int64_t next_uses_ms;      /* when uses of keys are sent to the owner of shard 0 */
     int64_t next_pulse_ms;     /* when sessions are checked again */
     int64_t failure_log_at_ms; /* not before: a line about requests that were not answered */
     int64_t failures_unlogged;

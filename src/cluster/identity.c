@@ -36,6 +36,8 @@ static enum err identify_session(void *ctx, struct str text, struct problem *p,
                                  struct auth_identity *ret);
 
 static bool knows_tenant(void *ctx, struct str tenant);
+static size_t take_uses(void *ctx, struct key_use *out, size_t max);
+static void note_uses(void *ctx, const struct key_use *uses, size_t count);
 
 static uint64_t current_epoch(void *ctx)
 {
@@ -77,7 +79,8 @@ struct identity *identity_new(const struct identity_config *config)
     if (i == NULL)
         return NULL;
     i->config = *config;
-    i->hooks = (struct api_auth){i, identify, identify_session, whole_epoch, knows_tenant};
+    i->hooks = (struct api_auth){i,         identify, identify_session, whole_epoch, knows_tenant,
+                                 take_uses, note_uses};
     i->sessions = sessions_new(config->env);
     i->auth = i->sessions != NULL ? auth_new(config->env, config->root_key, i->sessions) : NULL;
     i->failures = declare(config->metrics);
@@ -152,6 +155,14 @@ static enum err open_reader(struct identity *i, struct problem *p)
     return e;
 }
 
+/* May a key that is known have been revoked long ago? */
+static enum err check_age(const struct identity *i, struct problem *p)
+{
+    if (i->source.age_ms(i->source.ctx) <= NODE_LEASE_MS)
+        return ERR_OK;
+    return problem_set(p, ERR_STORE_BUSY, "Cannot check API keys: the database is away");
+}
+
 static struct db *reader(void *ctx)
 {
     return ((struct identity *)ctx)->db;
@@ -172,9 +183,11 @@ static enum err identify(void *ctx, struct str key, struct str peer, struct prob
 {
     struct identity *i = ctx;
     struct auth_question q = {key, peer, current_epoch(i), reader, i};
-    if (engine_of(i) != NULL)
+    enum err e = check_age(i, p);
+    if (e == ERR_OK && engine_of(i) != NULL)
         return engine_identify(engine_of(i), key, peer, p, ret);
-    enum err e = open_reader(i, p);
+    if (e == ERR_OK)
+        e = open_reader(i, p);
     if (e != ERR_OK)
         return e;
     e = checked(i, auth_check(i->auth, &q, p, ret), p);
@@ -212,9 +225,11 @@ static enum err identify_session(void *ctx, struct str text, struct problem *p,
 {
     struct identity *i = ctx;
     struct auth_question q = {text, STR_NONE, current_epoch(i), reader, i};
-    if (engine_of(i) != NULL)
+    enum err e = check_age(i, p);
+    if (e == ERR_OK && engine_of(i) != NULL)
         return engine_identify_session(engine_of(i), text, p, ret);
-    enum err e = open_reader(i, p);
+    if (e == ERR_OK)
+        e = open_reader(i, p);
     if (e != ERR_OK)
         return e;
     e = read_ended(i, p);
@@ -242,4 +257,24 @@ static bool knows_tenant(void *ctx, struct str tenant)
     kept->has_keys = num != 0;
     kept->epoch = epoch;
     return kept->has_keys;
+}
+
+/* --- uses --- */
+
+/* Those that it has seen while another node had shard 0. */
+static size_t take_uses(void *ctx, struct key_use *out, size_t max)
+{
+    const struct identity *i = ctx;
+    return auth_take_uses(i->auth, out, max);
+}
+
+/* Without the shard they wait here for whoever has it. */
+static void note_uses(void *ctx, const struct key_use *uses, size_t count)
+{
+    const struct identity *i = ctx;
+    struct engine *engine = engine_of(i);
+    if (engine != NULL)
+        engine_note_key_uses(engine, uses, count);
+    else
+        auth_add_uses(i->auth, uses, count);
 }

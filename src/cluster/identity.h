@@ -1,6 +1,7 @@
 /* Who sends a request, on any node of a cluster. API keys and the secret of sessions are in shard
  * 0's store. The node that serves it asks its engine; every other one reads the store, and caches
- * what it has read until any key has changed. On the loop's thread only. */
+ * what it has read until any key has changed. A node that has not heard from the directory for as
+ * long as a lease believes no key: it may have been revoked. On the loop's thread only. */
 #ifndef PAWL_CLUSTER_IDENTITY_H
 #define PAWL_CLUSTER_IDENTITY_H
 
@@ -27,6 +28,7 @@ struct identity_source {
     struct engine *(*engine)(
         const void *ctx);               /* which this node serves it with; NULL: it does not */
     uint64_t (*epoch)(const void *ctx); /* grows with every change of its keys */
+    int64_t (*age_ms)(const void *ctx); /* how long ago that was looked at */
 };
 
 /* Before the first request. */

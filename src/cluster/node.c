@@ -468,6 +468,11 @@ void node_refresh(struct node *node)
     node->wants_refresh = node->directory != NULL;
 }
 
+int64_t node_view_age_ms(const struct node *node)
+{
+    return node->directory != NULL ? now_ms(node) - directory_view(node->directory)->mono_ms : 0;
+}
+
 uint64_t node_auth_epoch(const struct node *node)
 {
     return node->directory != NULL ? directory_view(node->directory)->auth_epoch : 0;

@@ -64,6 +64,8 @@ struct str node_secret(const struct node *node);
 uint64_t node_view(const struct node *node);
 /* Reads the directory as soon as possible; node_view() then grows, and the loop turns. */
 void node_refresh(struct node *node);
+/* How long ago the directory was read. */
+int64_t node_view_age_ms(const struct node *node);
 /* Grows when an API key was made, changed or revoked anywhere in the cluster. */
 uint64_t node_auth_epoch(const struct node *node);
 /* A text that is new with every start of a node. */

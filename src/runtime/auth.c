@@ -313,3 +313,10 @@ size_t auth_take_uses(struct auth *auth, struct key_use *out, size_t max)
     auth->use_count -= count;
     return count;
 }
+
+void auth_add_uses(struct auth *auth, const struct key_use *uses, size_t count)
+{
+    size_t room = MIN(count, USES_MAX - auth->use_count);
+    memcpy(auth->uses + auth->use_count, uses, room * sizeof(*uses));
+    auth->use_count += room;
+}

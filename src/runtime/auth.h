@@ -53,5 +53,7 @@ MUST_CHECK enum err auth_check_session(struct auth *auth, const struct auth_ques
 
 /* Takes up to `max` uses of keys that their rows do not know yet. */
 size_t auth_take_uses(struct auth *auth, struct key_use *out, size_t max);
+/* Adds uses that others have noted; those past what it keeps are forgotten. */
+void auth_add_uses(struct auth *auth, const struct key_use *uses, size_t count);
 
 #endif

@@ -227,6 +227,11 @@ enum err engine_identify_session(struct engine *e, struct str text, struct probl
     return loop_reader_identify_session(e->parts.reader, text, engine_auth_epoch(e), p, ret);
 }
 
+void engine_note_key_uses(struct engine *e, const struct key_use *uses, size_t count)
+{
+    auth_add_uses(e->parts.auth, uses, count);
+}
+
 void engine_begin_session(struct engine *e, struct session *session, struct buf *out)
 {
     sessions_put_new(e->parts.sessions, session, out);

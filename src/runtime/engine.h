@@ -27,6 +27,8 @@ MUST_CHECK enum err engine_identify(struct engine *engine, struct str key, struc
 /* Finds the owner of a session; see auth_check_session(). */
 MUST_CHECK enum err engine_identify_session(struct engine *engine, struct str text,
                                             struct problem *p, struct auth_identity *ret);
+/* Uses of keys that other nodes have seen: their rows will tell. */
+void engine_note_key_uses(struct engine *engine, const struct key_use *uses, size_t count);
 /* Gives the session an id and puts its text; ask buf_ok(). */
 void engine_begin_session(struct engine *engine, struct session *session, struct buf *out);
 /* Ends it at once, in memory: the caller stores that. False when there is no such session. */

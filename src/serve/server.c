@@ -197,6 +197,11 @@ static uint64_t auth_epoch(const void *ctx)
     return node_auth_epoch(ctx);
 }
 
+static int64_t auth_age_ms(const void *ctx)
+{
+    return node_view_age_ms(ctx);
+}
+
 static struct engine *first_engine(const void *ctx)
 {
     struct node_shard first = node_shard_at(ctx, 0);
@@ -283,8 +288,11 @@ static enum err open_node(struct server *s, const struct server_config *config, 
     node_put_shard_store(s->node, 0, &s->keys_store);
     if (!buf_ok(&s->keys_store))
         return problem_set(p, ERR_NO_MEMORY, "Out of memory");
-    struct identity_source keys = {
-        .ctx = s->node, .store = s->keys_store.ptr, .engine = first_engine, .epoch = auth_epoch};
+    struct identity_source keys = {.ctx = s->node,
+                                   .store = s->keys_store.ptr,
+                                   .engine = first_engine,
+                                   .epoch = auth_epoch,
+                                   .age_ms = auth_age_ms};
     identity_use(s->identity, &keys);
     return ERR_OK;
 }

@@ -84,6 +84,7 @@ enum err keys_revoke(struct db *db, int64_t tenant, struct uuid id, int64_t now_
 
 enum err keys_touch(struct db *db, struct uuid id, int64_t now_ms)
 {
-    static const char SQL[] = "UPDATE api_keys SET last_used_at = $2 WHERE id = $1";
+    static const char SQL[] = "UPDATE api_keys SET last_used_at = $2"
+                              " WHERE id = $1 AND COALESCE(last_used_at, -1) < $2";
     return DB_EXEC(db, SQL, NULL, DB_U(id), DB_I(now_ms));
 }

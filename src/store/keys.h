@@ -32,7 +32,7 @@ MUST_CHECK enum err keys_list(struct db *db, int64_t tenant, struct uuid after, 
 /* tenant 0: of any tenant. *ret_found: there is such a key. Revoking again changes nothing. */
 MUST_CHECK enum err keys_revoke(struct db *db, int64_t tenant, struct uuid id, int64_t now_ms,
                                 bool *ret_found);
-/* A use of a key, for last_used_at. */
+/* A use of a key, for last_used_at. They may come in any order: the latest counts. */
 struct key_use {
     struct uuid id;
     int64_t at_ms;

@@ -67,7 +67,6 @@ def test_the_root_key_is_not_among_the_keys(root):
     assert all(k["prefix"].startswith("pawl_") for k in root.get("/api/v1/keys?limit=200").json["items"])
 
 
-@pytest.mark.one_node("only uses at the owner of shard 0 are noted: ADR 46")
 def test_the_last_use_is_noted(root, locked):
     made = root.post("/api/v1/keys", {"tenant": "used", "role": "viewer"}).json
     assert made["last_used_at"] is None
