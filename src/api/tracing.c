@@ -64,6 +64,6 @@ void api_request_over(void *ctx, const struct http_request *req, int status, str
         return;
     if (api->config.log_requests)
         log_request(api->config.env, req, status);
-    if (api->config.export_spans && api->config.engine != NULL)
+    if (api->config.export_spans && api->config.engine != NULL && !req->of_node)
         export_request(api, req, status, route);
 }

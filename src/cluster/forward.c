@@ -60,9 +60,12 @@ static bool travels(const struct forward *f, struct str connection, struct str n
            !is_of_connection(connection, name);
 }
 
-/* The trace goes on below this node's own span. */
+/* The caller's, as the client sent it. Without one a trace begins with the span of this node: the
+ * owner makes none of its own for a request that a node has sent. */
 static struct str trace_of(struct http_request *req)
 {
+    if (req->traceparent.ptr != NULL)
+        return req->traceparent;
     char text[TRACEPARENT_LEN + 1];
     struct trace_span span = request_span(req);
     trace_write(&span, text);

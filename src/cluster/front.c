@@ -237,6 +237,7 @@ static void take_forwarded(struct front *f, struct http_request *req, struct str
     enum node_verdict verdict =
         node_auth_check(f->auth, req, token, cluster->now_ms(cluster->ctx), &claim);
     if (verdict == NODE_BELIEVED) {
+        req->of_node = true;
         serve_forwarded(f, req, &claim);
         return;
     }

@@ -210,7 +210,6 @@ def test_a_lost_lease_is_an_error_and_a_decision_is_a_span():
     assert (top.attributes["pawl.run.status"], top.status["code"]) == ("denied", ERROR)
 
 
-@pytest.mark.one_node("a forwarded request has a span in each of two nodes")
 def test_ids_and_times_outlive_a_restart():
     with exporting() as (server, api, tenant, collector):
         api.workflow(tenant, "w", [{"name": n, "type": "task", "handler": "h"} for n in ("a", "b")])
@@ -228,24 +227,25 @@ def test_ids_and_times_outlive_a_restart():
 
 # --- the collector ---
 
-@pytest.mark.one_node("a forwarded request has a span in each of two nodes")
 def test_everything_is_sent_before_an_orderly_stop():
     with exporting() as (server, api, tenant, collector):
         runs = {work(api, tenant)[0].json["run_id"] for _ in range(20)}
         assert server.stop() == 0
         ended_runs = {s.attributes["pawl.run.id"] for s in collector.spans() if "pawl.run.status" in s.attributes}
         assert ended_runs == runs
-        assert len([s for s in collector.spans() if s.kind == SERVER]) == 1 + 20 * 4, "the tenant; a workflow, a start, a claim and a result each"
+        asked = [s.name for s in collector.spans() if s.kind == SERVER and s.name != "GET /readyz"]  # which a start of three nodes asks
+        assert len(asked) == 1 + 20 * 4, "the tenant; a workflow, a start, a claim and a result each"
 
 
-@pytest.mark.one_node("a forwarded request has a span in each of two nodes")
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
 def test_a_batch_that_the_collector_cannot_take_now_is_sent_again(status):
     with exporting((status, {}), (200, {})) as (server, api, tenant, collector):
         run = work(api, tenant)[0].json["run_id"]
-        wait_until(lambda: counts(api)[0] > 0, "the export")
-        sent = [{s["spanId"] for s in r.json["resourceSpans"][0]["scopeSpans"][0]["spans"]} for r in collector.requests()]
-        assert sent[0] <= sent[1], "nothing of the first is missing"
+
+        def batches():
+            return [{s["spanId"] for s in r.json["resourceSpans"][0]["scopeSpans"][0]["spans"]} for r in collector.requests()]
+
+        wait_until(lambda: any(batches()[0] <= later for later in batches()[1:]), "nothing of the first is missing in a later one")
         assert run_span(collector, run) and set(counts(api)[1].values()) == {0}
 
 
