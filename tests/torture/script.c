@@ -76,7 +76,8 @@ const struct script_line SCRIPT[] = {
     {"POST", A "/jobs:complete", "t",
      "{'items':[{'job_id':'$job','lease_token':'$lease','output':1},"
      "{'job_id':'$job2','lease_token':'$lease2','output':2}],"
-     "'claim':{'worker_id':'w1','queues':['q3'],'lease_ms':600000}}"},
+     "'claim':{'worker_id':'w1','queues':['q3'],'lease_ms':600000}}",
+     .calls_out = true},
     {"POST", A "/jobs/claim", "t", CLAIM("q3"), JOB, .wait_ms = 60000},
     {"POST", A "/jobs/$job/fail", "t", "{'lease_token':'$lease','error':{'code':'X'}}"},
     {"POST", A "/jobs/claim", "t", "{'worker_id':'w1','queues':['q4'],'max':1,'lease_ms':600000}",

@@ -16,6 +16,9 @@ struct script_line {
     const char *keep;
     int64_t wait_ms; /* so much time passes before the request */
     int status;      /* of a request that is always refused; 0: it is done */
+    /* Its commit dispatches an http step. If the process ends right after it, the call is lost, and
+     * the end of its lease adds rows. */
+    bool calls_out;
 };
 
 extern const struct script_line SCRIPT[];
