@@ -1,5 +1,6 @@
 """Three nodes on one database under test, and everything around them: a PostgreSQL server with a synchronous standby, a clock for each node, and a
 proxy between clients and nodes, between each node and both servers of the database, and between the nodes."""
+import collections
 import concurrent.futures
 import contextlib
 import http.client
@@ -10,6 +11,7 @@ import statistics
 import tempfile
 import time
 
+import cluster_state
 import faults
 import harness
 import observe
@@ -22,7 +24,8 @@ from surroundings import Surroundings
 NODES = ("n0", "n1", "n2")
 SHARDS = 6
 SERVED_AGAIN_S = 120  # nothing is served again later than that; how long it takes is printed,
-TOO_LONG_S = float(os.environ.get("PAWL_FAULT_TOLD_S", 10))  # and from here on what the nodes say about it
+TOO_LONG_S = float(os.environ.get("PAWL_FAULT_TOLD_S", 10))  # and from here on what the nodes and the database say about it,
+STUCK_S = float(os.environ.get("PAWL_FAULT_STACKS_S", 40))  # and at last what each thread does
 PROBE_S = 1.5  # a probe that is not answered by then gets a second beside it
 PROBES_MAX = 8  # beside each other
 PROBE_PAUSE_S = 0.05  # after one that was refused
@@ -52,6 +55,8 @@ class ClusterWorld(Surroundings):
         self.probed = 0
         self.times = {}  # kind of fault → seconds until every shard was served again
         self.log_ends = {}  # node → how long its log was after the last fault
+        self.last_probes = collections.deque(maxlen=30)  # [tenant, begun, what came of it, ended]
+        self.state_told_s = 0  # for how long it had not been served when its state was last printed
 
     def open(self):
         super().open()
@@ -148,15 +153,30 @@ class ClusterWorld(Surroundings):
     def change(self, tenant):
         """Whether a change of this tenant is acknowledged."""
         self.probed += 1
+        probe = [tenant, time.monotonic(), "under way", time.monotonic()]
+        self.last_probes.append(probe)
         try:
-            if self.client(timeout=SERVED_AGAIN_S).put(f"/api/v1/tenants/{tenant}", {"name": f"probe {self.probed}"}, tenant=tenant).status == 200:
-                return True
-        except (OSError, http.client.HTTPException):
-            pass
+            r = self.client(timeout=SERVED_AGAIN_S).put(f"/api/v1/tenants/{tenant}", {"name": f"probe {self.probed}"}, tenant=tenant)
+            probe[2] = r if r.status != 200 else "acknowledged"
+        except (OSError, http.client.HTTPException) as e:
+            probe[2] = e
+        probe[3] = time.monotonic()
+        if probe[2] == "acknowledged":
+            return True
         time.sleep(PROBE_PAUSE_S)  # how often it asks; nothing is waited for
         return False
 
-    def await_change(self, tenant, what):
+    def told_probes(self, since):
+        return "\n".join(f"{begun - since:6.2f} to {ended - since:6.2f} s: {tenant} {result}" for tenant, begun, result, ended in list(self.last_probes))
+
+    def tell_state(self, since):
+        waited = time.monotonic() - since
+        for limit in (STUCK_S, TOO_LONG_S):
+            if waited > limit > self.state_told_s:
+                self.state_told_s = limit
+                print(f"not served for {waited:.2f} s\n{self.told_probes(since)}\n{cluster_state.told(self, stacks=limit == STUCK_S)}", flush=True)
+
+    def await_change(self, tenant, what, since):
         """A probe may hang at a node that has lost its way, so others overtake it; but on a busy machine it may also just be slow, so it counts."""
         until, asked = time.monotonic() + SERVED_AGAIN_S, set()
         pool = concurrent.futures.ThreadPoolExecutor(PROBES_MAX)
@@ -168,25 +188,28 @@ class ClusterWorld(Surroundings):
                 done, asked = concurrent.futures.wait(asked, PROBE_S, concurrent.futures.FIRST_COMPLETED)
                 if any(probe.result() for probe in done):
                     return
-                assert time.monotonic() < until, f"{what}: not within {SERVED_AGAIN_S} s"
+                self.tell_state(since)
+                assert time.monotonic() < until, f"{what}: not within {SERVED_AGAIN_S} s\n{cluster_state.told(self, stacks=True)}"
         finally:
             pool.shutdown(wait=False)
 
     def await_service(self, kind, since):
         """Until a change in every shard was acknowledged."""
+        self.state_told_s = 0
+        took = {}
         for shard, tenant in self.probes.items():
-            self.await_change(tenant, f"shard {shard} is served again after {kind}")
-        took = time.monotonic() - since
-        self.times.setdefault(kind, []).append(took)
-        if took > TOO_LONG_S:
-            print(f"served again after {kind} only after {took:.2f} s\n{self.log()}", flush=True)
+            self.await_change(tenant, f"shard {shard} is served again after {kind}", since)
+            took[shard] = round(time.monotonic() - since, 2)
+        self.times.setdefault(kind, []).append(max(took.values()))
+        if max(took.values()) > TOO_LONG_S:
+            print(f"served again after {kind} only after {took} s\n{self.told_probes(since)}\n{self.log()}", flush=True)
         self.log_ends = {node.name: len(node.log()) for node in self.nodes}
 
     def measure_calm(self):
         """The same without a fault: how long the machine itself takes."""
         since = time.monotonic()
         for shard, tenant in self.probes.items():
-            self.await_change(tenant, f"shard {shard} is served")
+            self.await_change(tenant, f"shard {shard} is served", since)
         self.times.setdefault("no fault", []).append(time.monotonic() - since)
 
     def told_times(self):
@@ -196,7 +219,7 @@ class ClusterWorld(Surroundings):
     def supervise(self):
         """No node ends by itself, whatever happens around it."""
         for node in self.nodes:
-            if node.process is not None and node.process.poll() is not None:
+            if node.process is not None and not node.paused and node.process.poll() is not None:
                 raise AssertionError(f"node {node.name} ended with {node.process.returncode}\n{node.log()[-4000:]}")
 
     # --- faults ---
@@ -215,11 +238,15 @@ class ClusterWorld(Surroundings):
             self.await_service("a kill and a restart", since)
 
     def terminate(self, number):
+        """The others serve its shards while it waits for its last clients."""
         node, since = self.nodes[number], time.monotonic()
         self.counts["terminate"] += 1
-        assert node.stop() == 0, node.log()[-4000:]
+        node.paused = True
+        node.process.send_signal(signal.SIGTERM)
         self.route(node)
         self.await_service("a hand-over", since)
+        assert node.ended() == 0, node.log()[-4000:]
+        node.paused = False
         node.start()
         self.route(node)
 

@@ -17,6 +17,7 @@ import with_postgres  # noqa: E402
 SETTINGS = """
 listen_addresses = '127.0.0.1'
 wal_retrieve_retry_interval = 100ms
+wal_keep_size = 256MB
 include_if_exists = '../standbys.conf'
 """
 
