@@ -16,6 +16,7 @@ from lasting_clients import LastingClients
 from nats import nats_server
 from pages import walk
 from prometheus import metrics
+from publishing import waiting
 
 KILLS = 4
 DELETED = 50
@@ -275,10 +276,6 @@ def test_webhooks_get_events_of_entities_that_were_deleted_at_once(receiver, kil
 
 
 # --- NATS ---
-
-def waiting(api):
-    return api.get("/readyz").json["dependencies"]["bus"]["waiting"]
-
 
 @contextlib.contextmanager
 def bus_server(bus, *flags, **rules):

@@ -12,7 +12,7 @@ import pytest
 import harness
 
 BENCH = harness.ROOT / "bench"
-TOOLS = pathlib.Path(harness.PAWL).parent / "bench"
+TOOLS = pathlib.Path(harness.PROGRAM).parent / "bench"
 PARTS = ["limits", "starts", "payloads", "workers", "admission", "gate", "tenants", "signals", "entities", "approvals", "mixed", "cost", "growth", "cluster"]
 PATIENCE_S = 10 * harness.PATIENCE_S
 
@@ -24,7 +24,7 @@ def bench(program, *options):
 
 
 def run(out, *options):
-    return bench("run.py", "--pawl", harness.PAWL, "--tools", TOOLS, "--dir", out.parent, "--quick", "--out", out, *options)
+    return bench("run.py", "--pawl", harness.PROGRAM, "--tools", TOOLS, "--dir", out.parent, "--quick", "--out", out, *options)
 
 
 @pytest.fixture(scope="module")

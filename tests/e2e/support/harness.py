@@ -175,6 +175,12 @@ class Server:
     def client(self, **kw):
         return Client(self.port, **kw)
 
+    def pids(self):
+        """Of its process, or of its nodes."""
+        own = self.process.pid
+        nodes = pathlib.Path(f"/proc/{own}/task/{own}/children").read_text().split() if SEVERAL_NODES else []
+        return [int(pid) for pid in nodes] or [own]
+
     def log(self):
         return self.stderr_path.read_text(errors="replace")
 
