@@ -394,10 +394,12 @@ class Ledger:
     def __init__(self, server, tenant):
         self.server, self.tenant, self.received = server, tenant, []
         self.begun_at, self.cuts = None, 0
+        self.listens_to = self.heard_from = None  # processes of the server
 
     def open(self):
         last = self.received[-1][0] if self.received else self.begun_at
         stream = listen(self.server, self.tenant, last).open()
+        self.listens_to = self.server.process
         self.begun_at = self.begun_at or stream.reply.headers["Last-Event-ID"]
         return stream
 
@@ -410,6 +412,7 @@ class Ledger:
                 if event is None:
                     return False
                 self.received.append(event)
+                self.heard_from = self.listens_to
                 _, kind, data = event
                 closing = data["subject"] if kind == "ledger.closed" else closing
                 if kind == "run.succeeded" and data["subject"] == closing:
@@ -459,13 +462,15 @@ def test_under_load_every_stream_tells_every_event_once_and_in_order(api, dev_se
 
 
 def test_through_kills_a_stream_that_comes_back_has_no_gap_and_no_duplicate():
+    """Each process is killed when both readers have heard of its runs, and while others are started."""
     runs, starters, kills = 300, 3, 3
+    between = runs // (kills + 1)
     with harness.server() as s:
         tenant = "ledger"
         s.client().workflow(tenant, "nap", [NAP])
         ledgers = [Ledger(s, tenant), Ledger(s, tenant)]
         readers, clients = lasting_clients.LastingClients(s), lasting_clients.LastingClients(s)
-        started = threading.Semaphore(0)
+        allowed, started = threading.Semaphore(between + between // 2), threading.Semaphore(0)
 
         def keep(i):
             while not ledgers[i].read(readers.answered(lambda _: ledgers[i].open())):
@@ -473,6 +478,7 @@ def test_through_kills_a_stream_that_comes_back_has_no_gap_and_no_duplicate():
 
         def start(i):
             for n in range(runs // starters):
+                allowed.acquire()
                 r = clients.answered(lambda c: c.start(tenant, "nap", key=f"{i}-{n}"))
                 assert r.status == 200, r
                 started.release()
@@ -480,12 +486,14 @@ def test_through_kills_a_stream_that_comes_back_has_no_gap_and_no_duplicate():
         wait_until(lambda: all(ledger.begun_at for ledger in ledgers), "both listen")
         clients.begin((start, starters))
         for _ in range(kills):
-            for _ in range(runs // (kills + 1)):
+            for _ in range(between):
                 assert started.acquire(timeout=harness.PATIENCE_S)
+            wait_until(lambda: all(ledger.heard_from is s.process for ledger in ledgers), "both have heard from the process that is killed")
             s.kill()
             s.start()
             readers.server_is_back()
             clients.server_is_back()
+            allowed.release(between)
         clients.end()
         close_ledger(s.client(), tenant, runs)
         readers.end()
