@@ -26,7 +26,7 @@ bool errand_is_answer(struct errand *e, struct http_request *req, struct http_re
 /* Of a claim: the shard that was asked last has not answered. */
 void errand_shard_has_none(struct errand *e);
 /* Of a claim, when nothing is left: the answer, with the jobs of all shards. It stays valid until
- * errand_end(). ptr NULL when memory ran out. Once. */
+ * errand_end(). ptr NULL when memory ran out. */
 struct str errand_jobs(struct errand *e);
 
 #endif

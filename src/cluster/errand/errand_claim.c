@@ -176,6 +176,8 @@ struct str errand_jobs(struct errand *e)
     struct buf *jobs = &e->claim.jobs;
     if (jobs->len == 0)
         buf_put(jobs, STR("{\"jobs\":["));
-    buf_put(jobs, STR("]}"));
+    if (!e->claim.is_whole)
+        buf_put(jobs, STR("]}"));
+    e->claim.is_whole = true;
     return buf_ok(jobs) ? buf_str(jobs) : STR_NONE;
 }

@@ -27,7 +27,8 @@ struct claim_errand {
     size_t at;       /* in `order`: who is next */
     size_t asked_at; /* and who was asked last, */
     int64_t asked;   /* for so many */
-    struct buf jobs; /* so far: an answer, but for its end */
+    struct buf jobs; /* so far: an answer, but for its end, */
+    bool is_whole;   /* or with it: nothing is added any more */
     int64_t count;   /* of them */
 };
 

@@ -5,6 +5,8 @@ import urllib.parse
 
 import pytest
 
+import endpoint
+import rawhttp
 from harness import ROOT, ROOT_KEY, wait_until
 from nodes import bearer, nodes, tenants_of_both
 
@@ -179,6 +181,35 @@ def test_shards_take_turns_to_give_jobs_to_a_worker_for_all_tenants(postgres, tm
         claim = {"worker_id": "w", "queues": ["default"], "lease_ms": 600_000}
         claimed = [api.post("/api/v1/jobs/claim", claim, tenant="*").json["jobs"][0]["tenant"] for _ in range(5 * len(tenants))]
         assert set(claimed) == set(tenants)
+
+
+def test_a_claim_for_all_tenants_gets_jobs_of_every_shard_that_has_some(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        api = servers[0].client()
+        tenants = tenants_of_both(servers)
+        for tenant in tenants:
+            api.workflow(tenant)
+            for _ in range(len(tenants)):
+                assert api.start(tenant).status == 200
+        jobs = api.post("/api/v1/jobs/claim", {"worker_id": "w", "max": 8 * len(tenants)}, tenant="*").json["jobs"]
+        assert len(jobs) == 8 * len(tenants) and {job["tenant"] for job in jobs} == set(tenants)
+
+
+def test_jobs_of_a_claim_for_all_tenants_that_the_client_did_not_get_are_given_back(postgres, tmp_path):
+    """It leaves within an answer that is larger than what the kernel takes."""
+    with nodes(postgres, tmp_path) as servers:
+        api = servers[0].client()
+        for tenant in tenants_of_both(servers):
+            api.workflow(tenant)
+            runs = {api.start(tenant, body={"input": "x" * 1_000_000}).json["run_id"] for _ in range(5)}
+            claim = {"worker_id": "gone", "max": 100, "lease_ms": 3_600_000}
+            with endpoint.connect(servers[0].port, receive_buffer=4096) as s:
+                s.sendall(rawhttp.json_request("POST", "/api/v1/jobs/claim", claim, headers=["X-Tenant-ID: *"]))
+                assert s.recv(1000).startswith(b"HTTP/1.1 200 ")
+            jobs = []
+            wait_until(lambda t=tenant: jobs.extend(api.post("/api/v1/jobs/claim", {"worker_id": "w", "max": 5}, tenant=t).json["jobs"]) or len(jobs) == 5,
+                       "another worker gets them all")
+            assert {job["run_id"] for job in jobs} == runs and {job["attempt"] for job in jobs} == {1}
 
 
 def test_the_record_of_an_idempotency_key_is_found_whatever_shard_answered_its_request(postgres, tmp_path):
