@@ -86,12 +86,13 @@ def test_a_request_in_pieces_is_one_request(dev_server, api, tenant):
 def test_300_idle_connections_block_nobody(dev_server, api, tenant):
     api.workflow(tenant)
     with contextlib.ExitStack() as stack:
-        wires = [stack.enter_context(Wire(dev_server.port)) for _ in range(300)]
-        for i, wire in enumerate(wires):
-            wire.send(request("GET", "/healthz"))
-            assert wire.answer().status == 200
-            if i % 3 == 0:
-                wire.send(b"GET /heal")  # idle in the middle of the next one
+        wires = []
+        for _ in range(300):
+            wires.append(stack.enter_context(Wire(dev_server.port)))
+            wires[-1].send(request("GET", "/healthz"))
+            assert wires[-1].answer().status == 200
+        for wire in wires[::3]:
+            wire.send(b"GET /heal")  # idle in the middle of the next one
         for i in range(20):
             assert api.start(tenant, key=f"idle-{i}").status == 200
             assert api.work(tenant)["attempt"] == 1
