@@ -23,7 +23,7 @@ static const struct {
     const char *state;
     enum err err;
 } STATES[] = {
-    {"PW001", ERR_STORE_FAILED}, /* fenced: see schema/001_shards.directory.sql */
+    {"PW001", ERR_STORE_FAILED}, /* fenced: see schema/directory/001_shards.directory.sql */
     {"53100", ERR_STORE_FULL},   /* disk full */
     {"53200", ERR_NO_MEMORY},    /* out of memory */
     {"53", ERR_STORE_BUSY},      /* too many connections */

@@ -253,7 +253,7 @@ static int64_t epoch_of(int shard)
     return epoch;
 }
 
-/* As in schema/001_shards.directory.sql and 002. */
+/* As in schema/directory/001_shards.directory.sql and 002. */
 static struct pg_result *fence(struct pg_conn *c, int shard, int64_t wanted, int64_t number)
 {
     char sql[100];
