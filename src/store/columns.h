@@ -40,8 +40,15 @@
 #define COLUMNS_INSERT_WITH(table, COLUMNS, more, more_values) \
     "INSERT INTO " table " (" COLUMNS(COLUMN_NAME, "") ", " more ")" \
     " VALUES (" COLUMNS(COLUMN_PARAMETER, "$") ", " more_values ")"
-/* The number of a new row, for tables whose rows are few or come one by one. */
-#define COLUMNS_NEXT_NUM(table) "(SELECT COALESCE(max(num), 0) + 1 FROM " table ")"
+/* In `indexed`: no row gets a number up to this one, which rows that have left the store may have. */
+#define NUMBERS_MARK "numbers"
+/* The number of a new row, for tables whose rows are few or come one by one. `step` and `rest` are
+ * the parameters that get COLUMNS_NUMBERS(). */
+#define COLUMNS_NEXT_NUM(table, step, rest) \
+    "(SELECT (COALESCE(max(num), 0) / " step " + 1) * " step " + " rest " FROM" \
+    " (SELECT max(num) AS num FROM " table \
+    " UNION ALL SELECT through FROM indexed WHERE name = '" NUMBERS_MARK "') AS given)"
+#define COLUMNS_NUMBERS(db) DB_I(db_numbers(db).step), DB_I(db_numbers(db).rest)
 /* clang-format on */
 
 /* --- what becomes of a column; p is the argument that the list was given --- */

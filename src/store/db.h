@@ -92,6 +92,16 @@ const char *db_engine_name(const struct db *db);
 /* The engines in this binary, by number; NULL after the last. */
 const char *db_engine_name_at(size_t i);
 
+/* The numbers that a store gives to its rows leave this rest. Shards have different ones, so that
+ * rows of one can go to another and keep their numbers. */
+struct db_numbers {
+    int64_t step; /* 1 or more */
+    int64_t rest; /* below it */
+};
+struct db_numbers db_numbers(const struct db *db);
+/* The lowest of them that is not below `least`. */
+int64_t db_numbers_from(struct db_numbers numbers, int64_t least);
+
 /* --- values and statements --- */
 
 #define DB_COUNT_END (INT64_C(1) << 60)

@@ -58,6 +58,17 @@ struct row_cache *db_row_cache(const struct db *db)
     return db->row_cache;
 }
 
+struct db_numbers db_numbers(const struct db *db)
+{
+    return db->numbers.step > 0 ? db->numbers : (struct db_numbers){1, 0};
+}
+
+int64_t db_numbers_from(struct db_numbers n, int64_t least)
+{
+    assert(least >= 0 && n.rest >= 0 && n.rest < n.step);
+    return least + (n.rest - least % n.step + n.step) % n.step;
+}
+
 const char *db_engine_name(const struct db *db)
 {
     return db->ops->name;

@@ -9,6 +9,7 @@
 struct db {
     const struct db_ops *ops;
     enum db_outcome outcome;     /* of the last commit */
+    struct db_numbers numbers;   /* step 0: all */
     bool commits_now;            /* the present commit must not be deferred */
     struct row_cache *row_cache; /* db_open() makes it and db_close() frees it; NULL: none */
 };

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "domain/idempotency.h"
+#include "store/columns.h"
 #include "store/secrets.h"
 
 #define IDEM_SECRET "idempotency" /* the name of the secret that keys are hashed with */
@@ -28,6 +29,7 @@ static const struct source RUNS = {
 struct idem_keys {
     struct key_index *index;
     struct siphash_key raw_secret; /* of idem_keys_raw_hash() */
+    struct db_numbers numbers;     /* the store's */
     int64_t last_num;              /* the highest number of a record given so far */
     int64_t last_run;              /* the highest number of a run that is committed … */
     int64_t new_run;               /* … or was made by the transaction under way */
@@ -101,6 +103,18 @@ static enum err read_through(struct db *db, const struct source *s, int64_t *ret
     struct db_rows *rows = DB_QUERY(db, SQL, DB_T(str_of(s->mark)));
     *ret = db_next(rows) ? db_count(rows, 0) : 0;
     return db_rows_end(rows);
+}
+
+/* The rows of the last numbers may be gone. */
+static enum err read_last_num(struct db *db, int64_t *ret)
+{
+    static const struct source GIVEN = {.mark = NUMBERS_MARK};
+    int64_t given = 0;
+    enum err e = read_through(db, &RECORDS, ret);
+    if (e == ERR_OK)
+        e = read_through(db, &GIVEN, &given);
+    *ret = MAX(*ret, given);
+    return e;
 }
 
 static enum err set_through(struct db *db, const struct source *s, int64_t num)
@@ -202,7 +216,7 @@ static enum err load_index(struct idem_keys *keys, struct db *db, const struct e
         e = key_index_load(keys->index, db, siphash_key_of(secret.bytes));
     }
     if (e == ERR_OK)
-        e = read_through(db, &RECORDS, &keys->last_num); /* the last rows may be gone */
+        e = read_last_num(db, &keys->last_num);
     if (e == ERR_OK)
         e = read_through(db, &RUNS, &keys->new_run);
     if (e == ERR_DAMAGED) {
@@ -235,6 +249,7 @@ static enum err read_source(struct idem_keys *keys, struct db *db, const struct 
 enum err idem_keys_open(struct idem_keys *keys, struct db *db, const struct env *env)
 {
     int64_t rows = 0;
+    keys->numbers = db_numbers(db);
     enum err e = load_index(keys, db, env);
     if (e == ERR_OK)
         e = read_source(keys, db, &RECORDS, &keys->last_num, &rows);
@@ -316,7 +331,8 @@ enum err idem_keys_work(struct idem_keys *keys, struct db *db)
 
 int64_t idem_keys_reserve(struct idem_keys *keys)
 {
-    return ++keys->last_num;
+    keys->last_num = db_numbers_from(keys->numbers, keys->last_num + 1);
+    return keys->last_num;
 }
 
 void idem_keys_saw_run(struct idem_keys *keys, int64_t run, size_t bytes)

@@ -42,7 +42,7 @@ enum {
 #define INSERT_TENANT                                                                    \
     COLUMNS_INSERT_WITH("tenants", TENANT_COLUMNS,                                       \
                         "gate, rate_limit, active_runs, queued_runs, rate_full_at, num", \
-                        "$12, $13, $14, $15, $16, " COLUMNS_NEXT_NUM("tenants"))
+                        "$12, $13, $14, $15, $16, " COLUMNS_NEXT_NUM("tenants", "$17", "$18"))
 
 #define SETTINGS_COLUMNS(X, p)     \
     X(p, 1, INT, tenant, tenant)   \
@@ -133,7 +133,7 @@ enum err tenants_insert(struct db *db, struct tenant *t)
     }
     struct db_rows *rows = DB_QUERY(
         db, SQL, TENANT_COLUMNS(COLUMN_BIND, t) DB_T(buf_str(&kept.gate)), rate_value(&kept),
-        DB_I(t->active_runs), DB_I(t->queued_runs), DB_I(t->rate_full_at_ns));
+        DB_I(t->active_runs), DB_I(t->queued_runs), DB_I(t->rate_full_at_ns), COLUMNS_NUMBERS(db));
     int64_t num = 0;
     if (db_next(rows))
         num = db_int(rows, 0);

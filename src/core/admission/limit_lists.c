@@ -195,7 +195,8 @@ static enum err give_numbers(struct lists *l)
             e = repair_last_scope(l->tx->db, &l->last);
         if (e != ERR_OK)
             return e;
-        l->scopes[i].num = ++l->last;
+        l->last = db_numbers_from(db_numbers(l->tx->db), l->last + 1);
+        l->scopes[i].num = l->last;
         e = repair_insert_scope(l->tx->db, &l->scopes[i]);
     }
     return e;

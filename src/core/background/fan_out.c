@@ -35,7 +35,7 @@ enum err fan_out_webhooks_changed(struct tx *tx, int64_t left)
 static enum err deliver(struct tx *tx, struct delivery *d, int64_t last)
 {
     d->id = env_new_id(tx->env);
-    d->num = runs_new_num(&d->id, last);
+    d->num = runs_new_num(&d->id, last, db_numbers(tx->db));
     d->state = DELIVERY_PENDING;
     d->next_at = d->created_at = tx->now_ms;
     tx_note(tx, EFFECT_DELIVERIES_READY);

@@ -257,7 +257,7 @@ static enum err new_num(struct tx *tx, struct uuid *ret_id, int64_t *ret_num)
     if (e != ERR_OK)
         return e;
     *ret_id = env_new_id(tx->env);
-    *ret_num = tx->nums->last = runs_new_num(ret_id, last);
+    *ret_num = tx->nums->last = runs_new_num(ret_id, last, db_numbers(tx->db));
     return ERR_OK;
 }
 

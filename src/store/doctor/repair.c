@@ -2,6 +2,7 @@
 #include "store/doctor/repair.h"
 
 #include "base/limits.h"
+#include "store/columns.h"
 #include "store/doctor/check.h"
 #include "store/doctor/derived.h"
 #include "store/row_cache.h"
@@ -65,7 +66,9 @@ enum err repair_set_list(struct db *db, int64_t run, struct str scopes)
 
 enum err repair_last_scope(struct db *db, int64_t *ret)
 {
-    static const char SQL[] = "SELECT COALESCE(max(num), 0) FROM scopes";
+    static const char SQL[] = "SELECT COALESCE(max(num), 0) FROM"
+                              " (SELECT max(num) AS num FROM scopes UNION ALL SELECT through"
+                              " FROM indexed WHERE name = '" NUMBERS_MARK "') AS given";
     static const char SQL_LISTS[] =
         "SELECT scopes FROM runs WHERE scopes IS NOT NULL AND " RUN_IS_LIVE;
     struct db_rows *rows = db_query_values(db, SQL, NULL, 0);

@@ -14,8 +14,9 @@
 COLUMNS_NUMBERED(TYPE_COLUMNS, TYPE);
 
 #define SELECT_TYPES COLUMNS_SELECT(TYPE_COLUMNS, "") ", num FROM entity_types"
-#define INSERT_TYPE \
-    COLUMNS_INSERT_WITH("entity_types", TYPE_COLUMNS, "num", COLUMNS_NEXT_NUM("entity_types"))
+#define INSERT_TYPE                                          \
+    COLUMNS_INSERT_WITH("entity_types", TYPE_COLUMNS, "num", \
+                        COLUMNS_NEXT_NUM("entity_types", "$6", "$7"))
 
 static void read_type(struct db_rows *rows, struct entity_type *t)
 {
@@ -42,7 +43,7 @@ enum err entity_types_find_num(struct db *db, int64_t num, struct arena *arena, 
 enum err entity_types_insert(struct db *db, struct entity_type *t)
 {
     static const char SQL[] = INSERT_TYPE " RETURNING num";
-    struct db_rows *rows = DB_QUERY(db, SQL, TYPE_COLUMNS(COLUMN_BIND, t));
+    struct db_rows *rows = DB_QUERY(db, SQL, TYPE_COLUMNS(COLUMN_BIND, t) COLUMNS_NUMBERS(db));
     while (db_next(rows))
         t->num = db_int(rows, 0);
     return db_rows_end(rows);

@@ -45,9 +45,9 @@ COLUMNS_NUMBERED(ALL_COLUMNS, WEBHOOK);
 
 enum err webhooks_insert(struct db *db, const struct webhook *w)
 {
-    static const char SQL[] =
-        COLUMNS_INSERT_WITH("webhooks", WEBHOOK_COLUMNS, "num", COLUMNS_NEXT_NUM("webhooks"));
-    return DB_EXEC(db, SQL, NULL, WEBHOOK_COLUMNS(COLUMN_BIND, w));
+    static const char SQL[] = COLUMNS_INSERT_WITH("webhooks", WEBHOOK_COLUMNS, "num",
+                                                  COLUMNS_NEXT_NUM("webhooks", "$11", "$12"));
+    return DB_EXEC(db, SQL, NULL, WEBHOOK_COLUMNS(COLUMN_BIND, w) COLUMNS_NUMBERS(db));
 }
 
 enum err webhooks_update(struct db *db, const struct webhook *w)

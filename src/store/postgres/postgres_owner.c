@@ -286,7 +286,22 @@ static enum err take_as_node(struct postgres_db *db, struct problem *p)
     return e == ERR_OK ? postgres_migrate_shard(db, p) : e;
 }
 
-enum err postgres_take(struct postgres_db *db, struct problem *p)
+/* A store of one shard gives all numbers: no rows of another shard come to it. */
+static enum err choose_numbers(struct postgres_db *db, struct problem *p)
+{
+    static const char SQL[] =
+        "SELECT (part_of IS NOT NULL OR (SELECT count(*) FROM shards) > 1)::int FROM directory";
+    PGresult *result = postgres_ask(db, SQL, 0, NULL, p);
+    if (result == NULL)
+        return p->err;
+    bool has_others = postgres_number(result, 0) == 1;
+    PQclear(result);
+    db->base.numbers =
+        has_others ? (struct db_numbers){CLUSTER_SHARDS_MAX, db->shard} : (struct db_numbers){1, 0};
+    return ERR_OK;
+}
+
+static enum err take(struct postgres_db *db, struct problem *p)
 {
     bool is_new;
     if (db->is_node)
@@ -305,4 +320,10 @@ enum err postgres_take(struct postgres_db *db, struct problem *p)
     if (e == ERR_OK)
         e = postgres_raise_epoch(db, p);
     return e == ERR_OK ? postgres_migrate_shard(db, p) : e;
+}
+
+enum err postgres_take(struct postgres_db *db, struct problem *p)
+{
+    enum err e = take(db, p);
+    return e == ERR_OK ? choose_numbers(db, p) : e;
 }

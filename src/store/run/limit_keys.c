@@ -22,7 +22,7 @@ COLUMNS_NUMBERED(ALL_COLUMNS, LIMIT_KEY);
 
 #define INSERT_LIMIT_KEY                                                              \
     COLUMNS_INSERT_WITH("scopes", LIMIT_KEY_COLUMNS, "active_runs, queued_runs, num", \
-                        "0, 0, " COLUMNS_NEXT_NUM("scopes"))
+                        "0, 0, " COLUMNS_NEXT_NUM("scopes", "$5", "$6"))
 /* --- lists of scopes --- */
 
 void limit_key_list_add(struct limit_key_list *list, int64_t num)
@@ -90,7 +90,7 @@ enum err limit_keys_insert(struct db *db, struct limit_key_row *s)
 {
     static const char SQL[] = INSERT_LIMIT_KEY " RETURNING num";
     assert(s->num == 0);
-    struct db_rows *rows = DB_QUERY(db, SQL, LIMIT_KEY_COLUMNS(COLUMN_BIND, s));
+    struct db_rows *rows = DB_QUERY(db, SQL, LIMIT_KEY_COLUMNS(COLUMN_BIND, s) COLUMNS_NUMBERS(db));
     int64_t num = 0;
     while (db_next(rows))
         num = db_int(rows, 0);

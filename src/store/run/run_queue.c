@@ -38,10 +38,10 @@ enum err queue_groups_find(struct db *db, int64_t tenant, struct str scopes, str
 
 static enum err group_insert(struct db *db, struct queue_group *group)
 {
-    static const char SQL[] = COLUMNS_INSERT_WITH("lines", GROUP_COLUMNS, "num",
-                                                  COLUMNS_NEXT_NUM("lines")) " RETURNING num";
+    static const char SQL[] = COLUMNS_INSERT_WITH(
+        "lines", GROUP_COLUMNS, "num", COLUMNS_NEXT_NUM("lines", "$6", "$7")) " RETURNING num";
     static const char SQL_SCOPE[] = "INSERT INTO line_scopes (scope, line) VALUES ($1, $2)";
-    struct db_rows *rows = DB_QUERY(db, SQL, GROUP_COLUMNS(COLUMN_BIND, group));
+    struct db_rows *rows = DB_QUERY(db, SQL, GROUP_COLUMNS(COLUMN_BIND, group) COLUMNS_NUMBERS(db));
     while (db_next(rows))
         group->num = db_int(rows, 0);
     enum err e = db_rows_end(rows);

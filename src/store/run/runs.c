@@ -73,11 +73,11 @@ enum err runs_last_num(struct db *db, int64_t *ret)
     return ERR_OK;
 }
 
-int64_t runs_new_num(struct uuid *id, int64_t last_num)
+int64_t runs_new_num(struct uuid *id, int64_t last_num, struct db_numbers numbers)
 {
-    if (uuid_time(*id) <= last_num)
-        uuid_set_time(id, last_num + 1);
-    return uuid_time(*id);
+    int64_t num = db_numbers_from(numbers, MAX(uuid_time(*id), last_num + 1));
+    uuid_set_time(id, num);
+    return num;
 }
 
 int64_t runs_num_ms(int64_t num)

@@ -59,7 +59,7 @@ struct run {
 MUST_CHECK enum err runs_last_num(struct db *db, int64_t *ret);
 /* Makes `id` later than the run before it, if it is not already, so that its time is a number of
  * its own. */
-int64_t runs_new_num(struct uuid *id, int64_t last_num);
+int64_t runs_new_num(struct uuid *id, int64_t last_num, struct db_numbers numbers);
 /* The time in it. */
 int64_t runs_num_ms(int64_t num);
 /* With its first events, if it has them: then run->version is the number of their last; and with

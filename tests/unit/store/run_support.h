@@ -24,7 +24,7 @@ static inline struct uuid id_at(int64_t time)
 static inline struct run run_at(int64_t tenant, int64_t time, int64_t last)
 {
     struct uuid id = id_at(time);
-    int64_t num = runs_new_num(&id, last);
+    int64_t num = runs_new_num(&id, last, (struct db_numbers){1, 0});
     return plain_run(tenant, id, num);
 }
 

@@ -735,7 +735,7 @@ static void records_without_their_run_are_noticed(void **state)
     assert_ok(tenants_insert(s.db, &forgets));
     assert_int_equal(keeps.num, 1);
     struct uuid id = env_new_id(&ENV_SYSTEM);
-    int64_t num = runs_new_num(&id, 0);
+    int64_t num = runs_new_num(&id, 0, db_numbers(s.db));
     struct run run = plain_run(1, id, num);
     run.status = RUN_RUNNING;
     assert_ok(runs_insert(s.db, &run));

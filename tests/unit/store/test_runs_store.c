@@ -23,7 +23,7 @@ static void numbers_rise_even_when_the_clock_does_not(void **state)
         }
         struct uuid id = id_at(clock);
         struct uuid before = id;
-        int64_t num = runs_new_num(&id, last);
+        int64_t num = runs_new_num(&id, last, (struct db_numbers){1, 0});
         assert_true(num > last);
         assert_true(num >= clock);
         assert_int_equal(uuid_time(id), num);
@@ -31,6 +31,23 @@ static void numbers_rise_even_when_the_clock_does_not(void **state)
         if (clock > last)
             assert_true(uuid_eq(id, before));
         last = num;
+    }
+}
+
+static void shards_give_different_numbers(void **state)
+{
+    (void)state;
+    struct rng r = {6};
+    int64_t last[2] = {0, 0};
+    for (int i = 0; i < 10000; i++) {
+        int64_t shard = (int64_t)rng_below(&r, 2);
+        struct uuid id = id_at(INT64_C(7000000000000) + (int64_t)rng_below(&r, 5000));
+        struct db_numbers numbers = {256, shard == 0 ? 0 : 255};
+        int64_t num = runs_new_num(&id, last[shard], numbers);
+        assert_true(num > last[shard]);
+        assert_int_equal(num % 256, numbers.rest);
+        assert_int_equal(uuid_time(id), num);
+        last[shard] = num;
     }
 }
 
@@ -195,6 +212,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_rise_even_when_the_clock_does_not),
+        cmocka_unit_test(shards_give_different_numbers),
         folder_test(a_run_comes_back_as_it_was_written),
         folder_test(the_version_of_a_run_is_the_number_of_its_last_event),
         folder_test(a_change_that_read_an_older_revision_is_refused),

@@ -354,7 +354,7 @@ static void model_insert(struct model *m, struct db *db, int64_t tenant, enum ru
     int64_t last = m->count > 0 ? m->runs[m->count - 1].num : 0;
     struct uuid id = env_new_id(&ENV_SYSTEM);
     uuid_set_time(&id, 1000);
-    int64_t num = runs_new_num(&id, last);
+    int64_t num = runs_new_num(&id, last, db_numbers(db));
     struct run run = plain_run(tenant, id, num);
     run.status = status;
     m->runs[m->count++] = (struct model_run){run.num, tenant, 1, status};
