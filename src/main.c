@@ -76,7 +76,7 @@ static const struct option INIT_OPTIONS[] = {
      .value = "N",
      .min = 1,
      .max = CLUSTER_SHARDS_MAX - 1,
-     .help = "How many more it has for tenants that are moved to one of their own"},
+     .help = "How many more it has, to which only tenants come that are moved"},
     {.name = NULL},
 };
 static const struct option MOVE_OPTIONS[] = {
@@ -86,7 +86,7 @@ static const struct option MOVE_OPTIONS[] = {
      .value = "SHARD",
      .min = 0,
      .max = CLUSTER_SHARDS_MAX - 1,
-     .help = "A spare shard, which no other tenant is in",
+     .help = "Any shard but 0",
      .required = true},
     {.name = NULL},
 };
@@ -114,9 +114,9 @@ static const struct verb CLUSTER[] = {
      .run = run_cluster_init},
     {.name = "move-tenant",
      .arguments = "TENANT",
-     .about = "Move a tenant to a spare shard of its own while the nodes run",
-     .notes = "Requests of the tenant, and of others in its present shard, are answered 503 until "
-              "the rows are moved. If the command is interrupted, nothing has changed, or all "
+     .about = "Move a tenant to another shard while the nodes run",
+     .notes = "Requests of the tenant, and of others in the two shards, are answered 503 until the "
+              "rows are moved. If the command is interrupted, nothing has changed, or all "
               "is done: run it again to see.\n",
      .options = MOVE_OPTIONS,
      .local = true,

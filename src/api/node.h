@@ -20,7 +20,6 @@ struct api_cluster_shard {
     const char *state;   /* serving, opening, leaving or free */
     int64_t epoch;       /* -1: it has none */
     struct str database; /* that has its tables, without credentials; ptr NULL: the directory's */
-    struct str tenant;   /* that was moved there; ptr NULL: none */
 };
 
 struct api_node {
@@ -32,6 +31,8 @@ struct api_node {
     /* The cluster as this node sees it, by number; false after the last. */
     bool (*node_at)(void *ctx, size_t i, struct api_cluster_node *ret);
     bool (*shard_at)(void *ctx, size_t i, struct api_cluster_shard *ret);
+    /* The tenants that were moved to a shard, the same way. */
+    bool (*moved_at)(void *ctx, size_t shard, size_t i, struct str *ret);
 };
 
 #endif

@@ -68,11 +68,12 @@ static const struct http_source SOURCE = {next_piece, client_gone};
 
 /* The end of one row is the start of the next. Empty, which leaves the header out, when memory ran
  * out. */
-static struct str position_text(struct call *c, struct stream_position at)
+static struct str position_text(struct call *c, const struct subscriber *s)
 {
+    struct stream_position at = s->place;
     char text[48];
     assert(at.seq == INT64_MAX);
-    (void)snprintf(text, sizeof(text), "%lld-0", (long long)at.num + 1);
+    (void)snprintf(text, sizeof(text), "%lld-0", (long long)(at.num + 1 - s->read.shift));
     return arena_str(&c->req->arena, str_of(text));
 }
 
@@ -82,7 +83,7 @@ static void stream_open(struct stream *s)
     struct http_reply reply = call_reply(c, 200, STR("text/event-stream"), STR_NONE);
     http_reply_add(&reply, "X-Accel-Buffering", STR("no"));
     if (s->subscriber.from_now) /* a client that receives no event can still resume */
-        http_reply_add(&reply, "Last-Event-ID", position_text(c, s->subscriber.place));
+        http_reply_add(&reply, "Last-Event-ID", position_text(c, &s->subscriber));
     s->open = true;
     http_send_stream(c->req, &reply, &SOURCE);
 }
@@ -232,6 +233,7 @@ static enum err stream_tenant(struct call *c, struct subscriber *l)
     struct str last = c->last_event_id.len > 0 ? c->last_event_id : in->after;
     l->types = in->types;
     l->from_now = l->read.from_now = last.len == 0;
+    l->read.from_client = last.len > 0;
     if (last.len > 0 && !read_position(last, &l->read.from))
         return problem_set(&c->op.problem, ERR_BAD_REQUEST,
                            "Last-Event-ID must be the id of an event, such as 17-3");

@@ -136,7 +136,17 @@ static void add_node(struct json_out *o, const struct api_cluster_node *n)
     json_close(o, '}');
 }
 
-static void add_shard(struct json_out *o, size_t number, const struct api_cluster_shard *s)
+static void add_moved(struct json_out *o, const struct api_node *node, size_t shard)
+{
+    struct str tenant;
+    json_open(o, "tenants", '[');
+    for (size_t i = 0; node != NULL && node->moved_at(node->ctx, shard, i, &tenant); i++)
+        json_add_text(o, NULL, tenant);
+    json_close(o, ']');
+}
+
+static void add_shard(struct json_out *o, const struct api_config *config, size_t number,
+                      const struct api_cluster_shard *s)
 {
     json_open(o, NULL, '{');
     json_add_int(o, "shard", (int64_t)number);
@@ -144,7 +154,7 @@ static void add_shard(struct json_out *o, size_t number, const struct api_cluste
     json_add_text(o, "state", str_of(s->state));
     add_int_or_null(o, "epoch", s->epoch);
     json_add_text_or_null(o, "database", s->database);
-    json_add_text_or_null(o, "tenant", s->tenant);
+    add_moved(o, config->node, number);
     json_close(o, '}');
 }
 
@@ -180,7 +190,7 @@ static void direct_cluster(struct call *c)
     json_close(&o, ']');
     json_open(&o, "shards", '[');
     for (size_t i = 0; shard_at(config, i, &shard); i++)
-        add_shard(&o, i, &shard);
+        add_shard(&o, config, i, &shard);
     json_close(&o, ']');
     json_close(&o, '}');
     call_send_json(c, 200, buf_str(&c->op.answer.body));

@@ -352,6 +352,7 @@ enum {
     METRIC_SERIES_MAX = 8192,             /* per family */
 
     /* --- a cluster --- */
+    CLUSTER_MOVED_MAX = 1024,             /* tenants that are not where their names lead: every node has read all of them */
     CLUSTER_SHARDS_MAX = 256,             /* of a store: each has a thread and three connections of its own where it is served */
     CLUSTER_SHARDS_DEFAULT = 16,          /* of a database that is set up by `pawl serve`: a few nodes share them evenly */
     CLUSTER_NODES_MAX = 64,               /* that a node knows; more nodes than shards serve nothing */
@@ -363,6 +364,7 @@ enum {
     NODE_RENEW_MS = 1500,                 /* between renewals: three may fail */
     NODE_GONE_MS = 1500,                  /* without a session at the database: one that was cut off is back by then, and a dead one need not use up its lease */
     NODE_ANSWER_MS = 3 * 1000,            /* the database answers the node by then, or it connects again and still has its lease */
+    MOVER_LOCK_MS = 4000,                 /* the same for a command, which has nothing else to do than to wait; a lease is longer */
     NODE_LOCK_MS = 300,                   /* longest wait for the row of a shard, whose owner is in the middle of a commit */
 
     /* --- keys and caches --- */

@@ -32,13 +32,15 @@ static enum err check(struct mover *m, bool *ret_was_there)
         return problem_set(m->p, ERR_NOT_FOUND, "The cluster has no shard %zu", m->move.to);
     if (*ret_was_there)
         return ERR_OK;
-    if (m->move.to < view->hashed)
+    if (m->move.to == 0)
         return problem_set(m->p, ERR_BAD_REQUEST,
-                           "Shard %zu is not spare: it has tenants by their names. Spare shards "
-                           "come from `pawl cluster init --spare`.",
-                           m->move.to);
-    if (placement_moved_to(view, m->move.to).ptr != NULL)
-        return problem_set(m->p, ERR_BAD_REQUEST, "Shard %zu has a tenant already", m->move.to);
+                           "Shard 0 has the API keys of all tenants, and only those tenants whose "
+                           "names lead to it. Choose another shard.");
+    m->move.is_home = placement_by_name(view, str_of(m->move.tenant)) == m->move.to;
+    if (!m->move.is_home && view->moved_count == CLUSTER_MOVED_MAX)
+        return problem_set(m->p, ERR_BAD_REQUEST,
+                           "The cluster has %d moved tenants, which is as many as it can have",
+                           CLUSTER_MOVED_MAX);
     if (view->shards[m->move.from].place >= 0 || view->shards[m->move.to].place >= 0)
         return problem_set(m->p, ERR_BAD_REQUEST,
                            "Tenants can only be moved between shards in the directory's database");
@@ -91,11 +93,24 @@ static void give_back(struct mover *m)
     problem_release(&ignored);
 }
 
-static enum err move_rows(struct mover *m, int64_t *ret_rows)
+/* Waits for an owner that is in the middle of a commit, and for another mover. */
+static enum err join(struct mover *m)
 {
+    int64_t until = env_mono_ms(&ENV_SYSTEM) + TAKE_MS_MAX;
     char name[NODE_NAME_LEN_MAX + 1];
     (void)snprintf(name, sizeof(name), "move-%d", (int)getpid());
-    enum err e = cluster_store_join_for(m->store, name, m->move.from, m->move.to, m->p);
+    enum err e;
+    do {
+        e = cluster_store_join_for(m->store, name, m->move.from, m->move.to, m->p);
+        if (e == ERR_STORE_BUSY)
+            cluster_store_wait(m->store, -1, LOOK_AGAIN_MS);
+    } while (e == ERR_STORE_BUSY && env_mono_ms(&ENV_SYSTEM) < until);
+    return e;
+}
+
+static enum err move_rows(struct mover *m, int64_t *ret_rows)
+{
+    enum err e = join(m);
     if (e == ERR_OK)
         e = take_both(m);
     if (e == ERR_OK)

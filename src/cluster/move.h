@@ -1,4 +1,4 @@
-/* pawl cluster move-tenant: moves a tenant to a spare shard while the nodes run. */
+/* pawl cluster move-tenant: moves a tenant to another shard while the nodes run. */
 #ifndef PAWL_CLUSTER_MOVE_H
 #define PAWL_CLUSTER_MOVE_H
 

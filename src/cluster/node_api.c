@@ -74,12 +74,18 @@ static bool shard_at(void *ctx, size_t i, struct api_cluster_shard *ret)
     const struct cluster_view *view = directory_view(node->directory);
     if (view->shards[i].place >= 0)
         ret->database = without_credentials(view->places[view->shards[i].place]);
-    ret->tenant = placement_moved_to(view, i);
     if (s.state != SHARD_AWAY)
         ret->state = STATES[s.state];
     else
         ret->state = s.url.ptr != NULL ? "serving" : "free";
     return true;
+}
+
+static bool moved_at(void *ctx, size_t shard, size_t i, struct str *ret)
+{
+    const struct node *node = ctx;
+    *ret = placement_moved_to(directory_view(node->directory), shard, i);
+    return ret->ptr != NULL;
 }
 
 void node_fill_api(struct node *node)
@@ -88,5 +94,6 @@ void node_fill_api(struct node *node)
                                        .engine_at = engine_at,
                                        .ready = ready,
                                        .node_at = node_at,
-                                       .shard_at = shard_at};
+                                       .shard_at = shard_at,
+                                       .moved_at = moved_at};
 }

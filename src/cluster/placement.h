@@ -7,7 +7,9 @@
 /* The same on every node that has read the same rows: by a fixed hash of the name, unless the
  * tenant was moved. */
 size_t placement_of(const struct cluster_view *view, struct str tenant);
-/* The tenant that has been moved to this shard; ptr NULL: none. */
-struct str placement_moved_to(const struct cluster_view *view, size_t shard);
+/* The one that its name leads to. */
+size_t placement_by_name(const struct cluster_view *view, struct str tenant);
+/* The tenants that have been moved to this shard, by number; ptr NULL after the last. */
+struct str placement_moved_to(const struct cluster_view *view, size_t shard, size_t number);
 
 #endif

@@ -81,8 +81,8 @@ static enum err read_on(struct relay *r)
     if (r->window.missing > 0)
         LOG(LOG_WARN, "events were removed before they were published",
             LOG_N("events", r->window.missing));
-    atomic_fetch_sub(r->config.unpublished_events, r->window.missing);
-    r->window.missing = 0;
+    atomic_fetch_sub(r->config.unpublished_events, r->window.missing + r->window.passed);
+    r->window.missing = r->window.passed = 0;
     if (e == ERR_OK && !r->config.wait_durable(r->config.ctx))
         e = ERR_STORE_FAILED;
     return e;

@@ -42,6 +42,7 @@ static void weigh(struct relay_window *w, const struct relay_message *m, bool in
 /* A row with its own copy of the text, so that the list is not open while its events are read. */
 struct row_copy {
     struct feed_row row;
+    bool published;
     bool has_owner;
     struct owner owner;
     char tenant[TENANT_ID_MAX + 1];
@@ -60,7 +61,10 @@ static bool copy_row(void *ctx, const struct feed_source *source)
     struct row_list *list = ctx;
     struct row_copy *c = &list->rows[list->count++];
     const struct owner *from = &source->owner;
-    *c = (struct row_copy){.row = source->row, .has_owner = source->has_owner, .owner = *from};
+    *c = (struct row_copy){.row = source->row,
+                           .published = source->published,
+                           .has_owner = source->has_owner,
+                           .owner = *from};
     (void)snprintf(c->tenant, sizeof(c->tenant), "%.*s", STR_ARG(source->tenant));
     (void)snprintf(c->kind, sizeof(c->kind), "%.*s",
                    STR_ARG(from->is_entity ? from->type : from->workflow_id));
@@ -265,6 +269,11 @@ static enum err read_stubs(struct relay_window *w, struct read_tx *tx)
 
 static enum err read_row(struct relay_window *w, struct read_tx *tx, const struct row_copy *row)
 {
+    if (row->published) {
+        w->passed += row->row.last_seq - row->row.first_seq + 1;
+        w->through = row->row.num;
+        return ERR_OK;
+    }
     const struct relay_lane *lane = lane_of(w, row->row.owner);
     struct making mk = making_of(w, row, row->row.first_seq - 1);
     int64_t room = lane->has_stub ? 0 : MAX(RELAY_LANE_MAX - lane->messages, (int64_t)0);

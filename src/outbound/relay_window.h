@@ -28,6 +28,7 @@ struct relay_window {
     size_t bytes;
     int64_t through; /* every row up to here is in the window or done */
     int64_t missing; /* events that were removed before they were read */
+    int64_t passed;  /* … and that another store has published */
     struct event_json json;
     uint64_t round; /* each function that needs the lanes begins one and fills them */
     struct relay_lane lanes[RELAY_LANES]; /* a hash table */

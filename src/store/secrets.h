@@ -17,4 +17,9 @@ MUST_CHECK enum err secrets_get(struct db *db, const struct env *env, struct str
 MUST_CHECK enum err secrets_find(struct db *db, struct str name, bool *ret_found,
                                  struct secret *ret);
 
+/* Other keys, named PREFIX and something, that came with rows of other stores. Returns how many of
+ * them are in `ret`. */
+MUST_CHECK enum err secrets_list(struct db *db, struct str prefix, struct secret *ret, size_t room,
+                                 size_t *ret_count);
+
 #endif

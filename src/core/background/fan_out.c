@@ -95,6 +95,7 @@ struct hooked {
     struct hooked *next;
     int64_t tenant;
     struct str tenant_id;
+    struct feed_move moved;
     size_t count;
     struct webhook webhooks[WEBHOOKS_PER_TENANT_MAX];
 };
@@ -152,7 +153,9 @@ static enum err hooked_of(struct slice *s, int64_t tenant, const struct hooked *
     *ret = h;
     struct loading l = {s->tx, h, false};
     e = webhooks_list(s->tx->db, tenant, 0, WEBHOOKS_PER_TENANT_MAX, take_webhook, &l);
-    return e == ERR_OK && l.full ? ERR_NO_MEMORY : e;
+    if (e == ERR_OK && l.full)
+        e = ERR_NO_MEMORY;
+    return e == ERR_OK ? feed_move_of(s->tx->db, tenant, &h->moved) : e;
 }
 
 static bool wants(const struct slice *s, const struct webhook *w, struct str type)
@@ -234,6 +237,14 @@ static void fan_out_event(void *ctx, const struct event *event)
     s->last_seq = event->seq;
 }
 
+/* Another store has given it to the webhooks, or a part of it. */
+static int64_t fanned_seq(const struct feed_move *m, const struct feed_row *row)
+{
+    if (row->num <= m->fanned)
+        return row->last_seq;
+    return row->num == m->fanned + 1 ? m->fanned_seq : 0;
+}
+
 /* *ret_whole: false when the slice is full before the row's last event. */
 static enum err fan_out_row(struct slice *s, const struct feed_row *row, bool *ret_whole)
 {
@@ -245,6 +256,9 @@ static enum err fan_out_row(struct slice *s, const struct feed_row *row, bool *r
     enum err e = hooked_of(s, row->tenant, &s->of);
     if (e != ERR_OK || s->of->count == 0)
         return e;
+    s->last_seq = MAX(s->last_seq, fanned_seq(&s->of->moved, row));
+    if (s->last_seq >= row->last_seq)
+        return ERR_OK;
     s->source.tenant = s->of->tenant_id;
     e = owners_find(s->tx->db, row->owner, &s->tx->arena, &found, &s->source.owner);
     if (e != ERR_OK || !found) /* an entity that was deleted: its events are not sent */

@@ -5,7 +5,8 @@
 
 enum { TOKEN_HEX = 32 };
 
-void lease_token(const struct tx *tx, const struct job *job, char out[static LEASE_TOKEN_MAX])
+static void sign(const struct hmac_key *key, const struct job *job,
+                 char out[static LEASE_TOKEN_MAX])
 {
     unsigned char numbers[16];
     memcpy(numbers, &job->lease_epoch, 8);
@@ -13,7 +14,7 @@ void lease_token(const struct tx *tx, const struct job *job, char out[static LEA
     struct str parts[] = {{(const char *)job->id.bytes, sizeof(job->id.bytes)},
                           {(const char *)numbers, sizeof(numbers)},
                           job->worker};
-    struct sha256 hash = hmac_key_sign(&tx->lease_key, parts, ARRAY_LEN(parts));
+    struct sha256 hash = hmac_key_sign(key, parts, ARRAY_LEN(parts));
     static const char DIGITS[] = "0123456789abcdef";
     int len = snprintf(out, LEASE_TOKEN_MAX, "%lld.", (long long)job->lease_epoch);
     assert(len > 0 && len + TOKEN_HEX < LEASE_TOKEN_MAX);
@@ -23,6 +24,11 @@ void lease_token(const struct tx *tx, const struct job *job, char out[static LEA
         *at++ = DIGITS[hash.bytes[i] & 0xF];
     }
     *at = '\0';
+}
+
+void lease_token(const struct tx *tx, const struct job *job, char out[static LEASE_TOKEN_MAX])
+{
+    sign(&tx->lease_key, job, out);
 }
 
 /* Takes as long whatever they have in common. */
@@ -40,7 +46,12 @@ bool lease_is_current(const struct tx *tx, const struct job *job, struct str tok
     if (job->lease_epoch == 0)
         return false;
     lease_token(tx, job, current);
-    return same_token(token, str_of(current));
+    bool same = same_token(token, str_of(current));
+    for (size_t i = 0; i < tx->other_lease_key_count && !same; i++) {
+        sign(&tx->other_lease_keys[i], job, current);
+        same = same_token(token, str_of(current));
+    }
+    return same;
 }
 
 bool lease_is_news(const struct job *job, struct str token, int64_t *ret_epoch)

@@ -11,6 +11,33 @@
 #include "store/run/runs.h"
 #include "store/tenants.h"
 
+static struct hmac_key lease_key_of(const struct secret *secret)
+{
+    return hmac_key_of((struct str){(const char *)secret->bytes, sizeof(secret->bytes)});
+}
+
+static enum err read_lease_keys(struct tx *tx, struct db *db, const struct env *env)
+{
+    struct secret own;
+    struct secret others[CLUSTER_SHARDS_MAX];
+    size_t count = 0;
+    enum err e = secrets_get(db, env, STR("lease"), &own);
+    if (e == ERR_OK)
+        e = secrets_list(db, STR("lease."), others, ARRAY_LEN(others), &count);
+    if (e != ERR_OK)
+        return e;
+    tx->lease_key = lease_key_of(&own);
+    if (count == 0)
+        return ERR_OK;
+    tx->other_lease_keys = calloc(count, sizeof(*tx->other_lease_keys));
+    if (tx->other_lease_keys == NULL)
+        return ERR_NO_MEMORY;
+    tx->other_lease_key_count = count;
+    for (size_t i = 0; i < count; i++)
+        tx->other_lease_keys[i] = lease_key_of(&others[i]);
+    return ERR_OK;
+}
+
 enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
 {
     *tx = (struct tx){.env = env, .turn_until_ms = INT64_MAX};
@@ -26,10 +53,7 @@ enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
     ok &= tx->member != NULL;
     TX_MEMORY(X)
 #undef X
-    struct secret key;
-    enum err e = ok ? secrets_get(db, env, STR("lease"), &key) : ERR_NO_MEMORY;
-    if (e == ERR_OK)
-        tx->lease_key = hmac_key_of((struct str){(const char *)key.bytes, sizeof(key.bytes)});
+    enum err e = ok ? read_lease_keys(tx, db, env) : ERR_NO_MEMORY;
     return e == ERR_OK ? idem_keys_open(tx->keys, db, env) : e;
 }
 
@@ -84,6 +108,7 @@ void tx_release(struct tx *tx)
 #undef X
     release_rates_free(tx->release_rates);
     cpu_shares_free(tx->cpu);
+    free(tx->other_lease_keys);
     buf_release(&tx->unwritten.packed);
     effects_release(&tx->effects);
     read_tx_release(&tx->read);

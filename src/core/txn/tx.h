@@ -62,7 +62,10 @@ struct tx {
     };
     const struct env *env;
     struct hmac_key lease_key; /* signs lease tokens */
-    int64_t touched;           /* the number of changes to counters that are written later */
+    /* Those that have signed leases of jobs which came from other stores. */
+    struct hmac_key *other_lease_keys;
+    size_t other_lease_key_count;
+    int64_t touched; /* the number of changes to counters that are written later */
     /* Caches from one transaction to the next; see tx_memory.h. */
 #define X(member, type, until, functions) type *member;
     TX_MEMORY(X)

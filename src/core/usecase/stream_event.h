@@ -40,6 +40,8 @@ void stream_events_release(struct stream_event *first);
 struct stream_read {
     struct stream_position from; /* in: the position of the last event that was sent */
     bool from_now;               /* in: begin at the end; `from` is not set */
+    bool from_client;            /* in: `from` is a position, not the number of a row */
+    int64_t shift;               /* out: a row of the feed minus this is a position */
     struct uuid owner_id;        /* out: of the run or the entity */
     struct stream_event *first;
     struct stream_position through; /* every event up to here is in the list */

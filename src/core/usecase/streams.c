@@ -201,6 +201,7 @@ struct feed_reading {
     struct event_source source;
     struct stream_position at; /* of the next event */
     int64_t last_seq;          /* of its row */
+    struct feed_move moved;
 };
 
 static void add_feed_event(void *ctx, const struct event *event)
@@ -218,7 +219,8 @@ static void add_feed_event(void *ctx, const struct event *event)
         return;
     r->at.seq = event->seq;
     buf_clear(&t->text);
-    buf_printf(&t->text, "id: %lld-%lld\n", (long long)r->at.num, (long long)r->at.seq);
+    buf_printf(&t->text, "id: %lld-%lld\n", (long long)(r->at.num - r->moved.shift),
+               (long long)r->at.seq);
     put_event_line(&t->text, str_of(r->out.type));
     buf_put(&t->text, STR("data: "));
     buf_put(&t->text, buf_str(&r->out.body));
@@ -228,9 +230,10 @@ static void add_feed_event(void *ctx, const struct event *event)
 }
 
 /* The subscriber has missed rows that were removed, or its position never existed. */
-static void add_feed_reset(struct batch *t, int64_t swept)
+static void add_feed_reset(struct feed_reading *r, int64_t swept)
 {
-    struct stream_position at = {swept, INT64_MAX};
+    struct batch *t = &r->t;
+    struct stream_position at = {swept + r->moved.shift, INT64_MAX};
     buf_clear(&t->text);
     buf_printf(&t->text, "id: %lld-0\n" RESET, (long long)swept + 1);
     add(t, at, STR("reset"), true);
@@ -308,7 +311,7 @@ static enum err read_rows(struct feed_reading *r, struct read_tx *tx, int64_t te
 /* Is there something after this position that the stream cannot have, or is it after the end? */
 static bool needs_reset(const struct stream_read *read, int64_t swept, int64_t last)
 {
-    struct stream_position at = read->through;
+    struct stream_position at = {read->through.num - read->shift, read->through.seq};
     bool all_of_swept = at.num == swept && at.seq == INT64_MAX;
     bool missed = at.num <= swept && swept > 0 && !all_of_swept;
     bool next_row = at.num == last + 1 && at.seq == 0;
@@ -327,9 +330,19 @@ static enum err read_feed(struct feed_reading *r, struct read_tx *tx, const stru
     e = feed_mark_get(tx->db, FEED_MARK_SWEPT, &found, &swept);
     if (e != ERR_OK)
         return e;
+    if (tenant->num != 0)
+        e = feed_move_of(tx->db, tenant->num, &r->moved);
+    if (e != ERR_OK)
+        return e;
+    read->shift = r->moved.shift;
     read->through = read->from_now ? (struct stream_position){last, INT64_MAX} : read->from;
-    if (needs_reset(read, swept, last))
-        add_feed_reset(&r->t, swept);
+    if (read->from_client) /* any number that a client may have sent */
+        read->through.num = MIN(read->through.num, (int64_t)DB_COUNT_END) + read->shift;
+    swept = swept > r->moved.since ? swept - read->shift : r->moved.swept;
+    if (needs_reset(read, swept, last - read->shift))
+        add_feed_reset(r, swept);
+    if (read->through.num < r->moved.since) /* its rows begin there */
+        read->through = (struct stream_position){r->moved.since, INT64_MAX};
     if (tenant->num == 0) /* it is not stored yet, and has no events */
         read->through = (struct stream_position){MAX(read->through.num, last), INT64_MAX};
     else if (read->through.num <= last)

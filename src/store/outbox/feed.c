@@ -276,7 +276,8 @@ static enum err each_source(struct db *db, const struct feed_row *rows, size_t c
                             feed_each_source *each, void *ctx, int64_t *given, bool *more)
 {
     static const char SQL[] =
-        "WITH f (place, tenant, run) AS (VALUES " PLACES ") SELECT f.place, t.id, " OWNER_COLUMNS
+        "WITH f (place, tenant, run) AS (VALUES " PLACES ") SELECT f.place, t.id,"
+        " (SELECT m.published FROM moved_feeds m WHERE m.tenant = f.tenant), " OWNER_COLUMNS
         " FROM f CROSS JOIN tenants t" OWNER_JOINS
         " WHERE t.num = f.tenant ORDER BY f.place LIMIT 16";
     struct db_value values[2 * SOURCES_TOGETHER];
@@ -289,7 +290,8 @@ static enum err each_source(struct db *db, const struct feed_row *rows, size_t c
         int64_t place = db_int(found, 0);
         assert(place >= 0 && place < (int64_t)count);
         struct feed_source source = {.row = rows[place], .tenant = db_str(found, 1)};
-        source.has_owner = owner_read(found, 2, &source.owner);
+        source.published = source.row.num <= db_int_or(found, 2, 0);
+        source.has_owner = owner_read(found, 3, &source.owner);
         *more = each(ctx, &source);
         (*given)++;
     }
@@ -343,6 +345,18 @@ enum err feed_count_events(struct db *db, int64_t after, int64_t *ret)
     }
     *ret = events;
     return ERR_OK;
+}
+
+enum err feed_move_of(struct db *db, int64_t tenant, struct feed_move *ret)
+{
+    static const char SQL[] = "SELECT shift, since, swept, fanned, fanned_seq FROM moved_feeds"
+                              " WHERE tenant = $1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(tenant));
+    *ret = (struct feed_move){0};
+    if (db_next(rows))
+        *ret = (struct feed_move){db_int(rows, 0), db_int(rows, 1), db_int(rows, 2),
+                                  db_int(rows, 3), db_int(rows, 4)};
+    return db_rows_end(rows);
 }
 
 /* --- marks --- */

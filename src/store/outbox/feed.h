@@ -49,6 +49,7 @@ MUST_CHECK enum err feed_list_hooked(struct db *db, int64_t after, int64_t throu
 /* The same with their owners. Text is borrowed. */
 struct feed_source {
     struct feed_row row;
+    bool published;    /* by the store that the tenant was moved from */
     struct str tenant; /* its id */
     bool has_owner;    /* false: it was removed, and its events too */
     struct owner owner;
@@ -61,6 +62,18 @@ MUST_CHECK enum err feed_of_tenant(struct db *db, int64_t tenant, int64_t after,
                                    int64_t limit, feed_each_source *each, void *ctx);
 /* How many events the rows above `after` name. Reads each of them. */
 MUST_CHECK enum err feed_count_events(struct db *db, int64_t after, int64_t *ret);
+
+/* A tenant that was moved here from another store: its rows have joined this feed. Its clients go
+ * on to count from the positions that they have: a position is the number of a row minus `shift`.
+ * All are 0 for other tenants. */
+struct feed_move {
+    int64_t shift;
+    int64_t since;      /* its rows have greater numbers */
+    int64_t swept;      /* rows up to this position had been removed when it came */
+    int64_t fanned;     /* rows of it up to this number were given to webhooks before … */
+    int64_t fanned_seq; /* … and of the one after it, the events up to this seq */
+};
+MUST_CHECK enum err feed_move_of(struct db *db, int64_t tenant, struct feed_move *ret);
 
 /* A mark; 0 with *ret_found false when it was never set. */
 MUST_CHECK enum err feed_mark_get(struct db *db, struct str name, bool *ret_found, int64_t *ret);

@@ -23,6 +23,7 @@ struct cluster_store {
     char name[NODE_NAME_LEN_MAX + 1]; /* "": no node has joined */
     char session[NODE_SESSION_LEN_MAX + 1];
     uint64_t readings;
+    int lock_ms; /* how long it waits for the row of a shard */
 };
 
 /* --- the connection --- */
@@ -48,7 +49,7 @@ static enum err open_session(struct cluster_store *c, struct problem *p)
     enum err e = postgres_open_session(&c->db, p);
     (void)snprintf(sql, sizeof(sql),
                    "SET lock_timeout = %d; SET statement_timeout = %d; LISTEN %s_directory",
-                   NODE_LOCK_MS, NODE_LEASE_MS, c->db.schema);
+                   c->lock_ms, NODE_LEASE_MS, c->db.schema);
     if (e == ERR_OK)
         e = postgres_run(&c->db, sql, p);
     return e == ERR_OK && c->session[0] != '\0' ? show_session(c, p) : e;
@@ -86,6 +87,7 @@ enum err cluster_store_open(const char *store, const struct env *env, struct pro
         return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     c->db.access = DB_WRITER;
     c->db.env = env;
+    c->lock_ms = NODE_LOCK_MS;
     enum err e = postgres_read_url(&c->db, str_of(store), p);
     if (e == ERR_OK)
         e = open_session(c, p);
@@ -282,6 +284,15 @@ enum err cluster_store_join(struct cluster_store *c, const char *name, const cha
                       5, values, p, &joined);
 }
 
+/* An owner under load is nearly always in the middle of a commit. */
+static enum err wait_longer(struct cluster_store *c, struct problem *p)
+{
+    char sql[64];
+    c->lock_ms = MOVER_LOCK_MS;
+    (void)snprintf(sql, sizeof(sql), "SET lock_timeout = %d", c->lock_ms);
+    return postgres_run(&c->db, sql, p);
+}
+
 /* As a node that is about to end it gets no shards but those that it takes. */
 enum err cluster_store_join_for(struct cluster_store *c, const char *name, size_t one, size_t other,
                                 struct problem *p)
@@ -297,6 +308,8 @@ enum err cluster_store_join_for(struct cluster_store *c, const char *name, size_
     char numbers[2][NUMBER_LEN];
     char channel[POSTGRES_NAME_MAX];
     enum err e = new_session(c, p);
+    if (e == ERR_OK)
+        e = wait_longer(c, p);
     if (e != ERR_OK)
         return e;
     (void)snprintf(c->name, sizeof(c->name), "%s", name);
@@ -539,8 +552,8 @@ static enum err read_shards(struct cluster_store *c, struct problem *p, struct c
 static enum err read_moved(struct cluster_store *c, struct problem *p, struct cluster_view *ret)
 {
     PGresult *result =
-        rows_of(c, "SELECT tenant, shard FROM moved_tenants ORDER BY tenant LIMIT 256", p);
-    static_assert(CLUSTER_SHARDS_MAX == 256, "as the statement says");
+        rows_of(c, "SELECT tenant, shard FROM moved_tenants ORDER BY tenant LIMIT 1024", p);
+    static_assert(CLUSTER_MOVED_MAX == 1024, "as the statement says");
     if (result == NULL)
         return p->err;
     for (int i = 0; i < PQntuples(result); i++) {

@@ -3,9 +3,9 @@
  * connects by itself.
  *
  * Leases are reckoned by the database's clock. They decide when a shard may be taken, never whether
- * a commit is safe: that is the epoch's business (schema/001_shards.directory.sql). While it is
- * connected, a process that has joined holds a lock of its session, so that others see when it has
- * died without waiting for its lease. */
+ * a commit is safe: that is the epoch's business (schema/directory/001_shards.directory.sql). While
+ * it is connected, a process that has joined holds a lock of its session, so that others see when
+ * it has died without waiting for its lease. */
 #ifndef PAWL_STORE_POSTGRES_CLUSTER_STORE_H
 #define PAWL_STORE_POSTGRES_CLUSTER_STORE_H
 
@@ -52,7 +52,7 @@ struct cluster_view {
     struct cluster_shard shards[CLUSTER_SHARDS_MAX];
     size_t hashed; /* shards that tenants are spread over; the others are spare */
     size_t moved_count;
-    struct cluster_moved moved[CLUSTER_SHARDS_MAX]; /* tenants with a shard of their own */
+    struct cluster_moved moved[CLUSTER_MOVED_MAX]; /* by name */
     size_t place_count;
     char places[CLUSTER_PLACES_MAX][PLACE_URL_LEN_MAX + 1]; /* URLs of other databases */
     char secret[CLUSTER_SECRET_LEN + 1];                    /* hexadecimal */
@@ -114,13 +114,15 @@ MUST_CHECK enum err cluster_store_set_draining(struct cluster_store *c, const ch
                                                bool draining, struct problem *p);
 
 /* Both shards are this node's, with these epochs. All rows of a tenant go from one to the other,
- * which has no tenants, and the directory knows it then: in one transaction. */
+ * and the directory knows it then: in one transaction. */
 struct tenant_move {
     const char *tenant;
     size_t from, to;
     int64_t from_epoch, to_epoch;
+    bool is_home; /* its name leads to the target */
 };
-/* ERR_NOT_FOUND: the tenant is not there. ERR_BAD_REQUEST: the target has a tenant already. */
+/* ERR_NOT_FOUND: the tenant is not there. ERR_BAD_REQUEST: the target has rows with the same
+ * numbers, which only an earlier version has given. */
 MUST_CHECK enum err cluster_store_move_tenant(struct cluster_store *c,
                                               const struct tenant_move *move, struct problem *p,
                                               int64_t *ret_rows);

@@ -1,4 +1,4 @@
-"""`pawl cluster move-tenant`: a tenant moves to a shard of its own while everything goes on."""
+"""`pawl cluster move-tenant`: a tenant moves to another shard while everything goes on."""
 import collections
 import contextlib
 import http.client
@@ -15,6 +15,7 @@ import pytest
 
 import cli
 import harness
+import placement
 import sse
 from harness import ROOT, Server, wait_until
 from inspect_store import assert_healthy
@@ -98,6 +99,12 @@ def cluster_of(postgres, tmp_path):
             node.close()
 
 
+def started(api, tenant):
+    """A run of the tenant, by the key k."""
+    api.workflow(tenant)
+    return api.start(tenant, key="k").json["run_id"]
+
+
 def without_shards(answer):
     """An audit trail that is in two shards, the tenant's and the first, tells the shard of each entry."""
     if isinstance(answer, list):
@@ -159,7 +166,15 @@ def test_rows_of_the_feed_that_share_a_pack_with_another_tenants_move_alone(clus
     cluster.assert_each_shard_is_healthy()
 
 
-def test_tenants_with_everything_move_and_nothing_that_is_answered_or_done_is_another(cluster_of, receiver):
+# Where each of six tenants goes, and then where it goes on to.
+JOURNEYS = {
+    "a shard of its own": [[1, 2, 3, 4, 5, 6]],
+    "one shard for all": [[1, 1, 1, 1, 1, 1], [2, 1, 2, 3, 2, 1], [1, 2, 1, 2, 1, 2]],
+}
+
+
+@pytest.mark.parametrize("journey", JOURNEYS.values(), ids=[name.replace(" ", "-") for name in JOURNEYS])
+def test_tenants_with_everything_move_and_nothing_that_is_answered_or_done_is_another(cluster_of, receiver, journey):
     cluster = cluster_of(1, 6)
     cluster.start("n1", "n2")
     cluster.served()
@@ -174,11 +189,13 @@ def test_tenants_with_everything_move_and_nothing_that_is_answered_or_done_is_an
     store.api = cluster.client("n1")
     before = of_tenants(store.answers())
     cursor = store.stream("limited")[-1][0]
-    for shard, tenant in enumerate(tenants, 1):
-        r = cluster.move(tenant, shard)
-        assert r.code == 0 and f"Moved {tenant} from shard 0 to shard {shard}" in r.out, r
-        cluster.served()
-    assert cluster.move(tenants[0], 1).out == f"{tenants[0]} is in shard 1 already.\n"
+    for stage in journey:
+        for tenant, shard in zip(tenants, stage):
+            r = cluster.move(tenant, shard)
+            assert r.code == 0 and (f"Moved {tenant} from shard" in r.out or r.out == f"{tenant} is in shard {shard} already.\n"), r
+            cluster.served()
+        after = of_tenants(store.answers())
+        assert {p: (before.get(p), after.get(p)) for p in {*before, *after} if before.get(p) != after.get(p)} == {}
     store.api = cluster.client("n2")
     after = of_tenants(store.answers())
     assert {p: (before.get(p), after.get(p)) for p in {*before, *after} if before.get(p) != after.get(p)} == {}
@@ -197,26 +214,99 @@ def test_tenants_with_everything_move_and_nothing_that_is_answered_or_done_is_an
     cluster.assert_each_shard_is_healthy()
 
 
-def test_a_tenant_is_moved_only_to_a_spare_shard_that_is_empty(cluster_of):
+def test_a_tenant_is_not_moved_to_a_shard_that_cannot_take_it(cluster_of):
     cluster = cluster_of(2, 2)
     cluster.start("n1")
     api = cluster.client("n1")
     first, second = api.tenant(), api.tenant()
-    refused = [cluster.move(first, shard) for shard in (0, 1)]  # it is in one of them
-    assert sorted(r.code for r in refused) == [0, 2] and "is not spare" in max(refused, key=lambda r: r.code).err, refused
     assert "has no shard 9" in cluster.move(first, 9).err
     assert "There is no tenant nobody" in cluster.move("nobody", 2).err
     assert "There is no tenant no body" in cluster.move("no body", 2).err
     assert "needs a PostgreSQL database" in cli.pawl("cluster", "move-tenant", first, "--to", 2, "--store", "sqlite:pawl.db").err
-    assert cluster.move(first, 2).code == 0
-    r = cluster.move(second, 2)
-    assert r.code == 2 and "Shard 2 has a tenant already" in r.err, r
-    assert cluster.move(first, 3).code == 0 and cluster.place_of(first) == [3]
+    assert cluster.move(first, 2).code == 0 and cluster.place_of(first) == [2]
+    r = cluster.move(first, 0)
+    assert r.code == 2 and "Shard 0 has the API keys" in r.err, r
     assert cluster.move(second, 2).code == 0 and cluster.place_of(second) == [2]
     cluster.served()
     assert {api.get(f"/api/v1/tenants/{t}", tenant=t).status for t in (first, second)} == {200}
     r = cli.pawl("cluster", "init", "--spare", 3, "--store", cluster.store)
     assert r.code != 0 and "while no node runs" in r.err, r
+
+
+def test_a_tenant_moves_back_to_the_shard_that_its_name_leads_to(cluster_of):
+    cluster = cluster_of(2, 1)
+    cluster.start("n1")
+    api = cluster.client("n1")
+    name = next(name for name in (f"t-{i}" for i in range(64)) if placement.siphash(name) % 2 == 1)
+    tenant = api.put(f"/api/v1/tenants/{name}", {}, tenant=name).json["id"]
+    assert cluster.move(tenant, 1).out == f"{tenant} is in shard 1 already.\n"
+    run = started(api, tenant)
+    assert cluster.move(tenant, 2).code == 0 and cluster.place_of(tenant) == [2]
+    cluster.served()
+    assert api.start(tenant, key="k").json["run_id"] == run
+    assert cluster.move(tenant, 1).code == 0 and cluster.place_of(tenant) == []
+    cluster.served()
+    assert api.start(tenant, key="k").json["run_id"] == run
+    assert cluster.postgres.rows(f"SELECT 1 FROM {cluster.schema}_2.tenants") == []
+
+
+def test_a_tenant_whose_numbers_are_taken_stays_where_it_is(cluster_of):
+    cluster = cluster_of(1, 1)
+    cluster.start("n1")
+    api = cluster.client("n1")
+    tenant = api.tenant()
+    run = started(api, tenant)
+    columns = "num, id, at_limit, weight, gate, active_runs, queued_runs, created_at, updated_at"
+    cluster.postgres.rows(  # as a version without numbers for each shard would have given it
+        f"INSERT INTO {cluster.schema}_1.tenants ({columns}) SELECT num, 'other', at_limit, weight, gate, 0, 0, created_at, updated_at"
+        f" FROM {cluster.schema}_0.tenants WHERE id = '{tenant}'")
+    r = cluster.move(tenant, 1)
+    assert r.code == 2 and "has other rows with the numbers of the tenant's (table tenants)" in r.err, r
+    cluster.served()
+    assert cluster.place_of(tenant) == [] and api.start(tenant, key="k").json["run_id"] == run
+    cluster.postgres.rows(f"DELETE FROM {cluster.schema}_1.tenants WHERE id = 'other'")
+    assert cluster.move(tenant, 1).code == 0 and cluster.place_of(tenant) == [1]
+    cluster.served()
+    assert api.start(tenant, key="k").json["run_id"] == run
+
+
+def test_a_copy_that_differs_is_not_kept(cluster_of):
+    cluster = cluster_of(1, 1)
+    cluster.start("n1")
+    api = cluster.client("n1")
+    tenant = api.tenant()
+    run = started(api, tenant)
+    cluster.postgres.rows(f"CREATE FUNCTION {cluster.schema}_1.spoil() RETURNS trigger LANGUAGE plpgsql AS"
+                          " $$ BEGIN NEW.input = '{\"spoilt\":1}'; RETURN NEW; END $$;"
+                          f"CREATE TRIGGER spoil BEFORE INSERT ON {cluster.schema}_1.runs FOR EACH ROW EXECUTE FUNCTION {cluster.schema}_1.spoil()")
+    r = cluster.move(tenant, 1)
+    assert r.code == 1 and "The copy of the table runs differs. Nothing was moved." in r.err, r
+    cluster.served()
+    assert cluster.place_of(tenant) == [] and api.start(tenant, key="k").json["run_id"] == run
+    assert cluster.postgres.rows(f"SELECT 1 FROM {cluster.schema}_1.tenants") == []
+    cluster.postgres.rows(f"DROP TRIGGER spoil ON {cluster.schema}_1.runs")
+    assert cluster.move(tenant, 1).code == 0
+    cluster.served()
+    assert api.start(tenant, key="k").json["run_id"] == run
+
+
+def test_a_mover_waits_for_an_owner_that_is_in_the_middle_of_a_commit(cluster_of):
+    cluster = cluster_of(1, 1)
+    cluster.start("n1")
+    api = cluster.client("n1")
+    tenant = api.tenant()
+    started(api, tenant)
+    with contextlib.closing(psycopg2.connect(cluster.postgres.url)) as owner:
+        with owner.cursor() as c:  # what a fence holds until the commit is done
+            c.execute(f"SELECT 1 FROM {cluster.schema}.shards WHERE shard = 0 FOR SHARE")
+        moving = cli.popen("cluster", "move-tenant", tenant, "--to", 1, "--store", cluster.store)
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND now() - query_start > interval '1 s'"
+        wait_until(lambda: cluster.postgres.rows(waiting), "the mover has waited for a while")
+        owner.rollback()
+        out, err = moving.communicate()
+    assert moving.returncode == 0, (out, err)
+    cluster.served()
+    assert cluster.place_of(tenant) == [1]
 
 
 @pytest.mark.parametrize("table", ["to.approvals", "from.workflows", "moved_tenants"], ids=["copying", "deleting", "committing"])
@@ -376,13 +466,19 @@ def killed_move(cluster, tenant, shard, seconds):
     return moving.returncode
 
 
-def test_a_tenant_moves_under_load_while_movers_and_nodes_are_killed(cluster_of):
+def test_a_tenant_moves_under_load_while_movers_and_nodes_are_killed(cluster_of, receiver):
+    """Between shards that have another tenant, which is at work too."""
     cluster = cluster_of(2, 2)
     cluster.start("n1", "n2")
     cluster.served()
     api = cluster.client("n1")
-    tenant = api.tenant(max_concurrent_runs=LIMIT, at_limit="queue")
-    api.workflow(tenant, "w", [{"name": "a", "type": "task", "handler": "h"}, {"name": "b", "type": "task", "handler": "h", "needs": ["a"]}])
+    tenant, neighbour = (api.tenant(max_concurrent_runs=LIMIT, at_limit="queue") for _ in range(2))
+    hook = receiver.answers("/hook", (200, b""))
+    for t in (tenant, neighbour):
+        api.workflow(t, "w", [{"name": "a", "type": "task", "handler": "h"}, {"name": "b", "type": "task", "handler": "h", "needs": ["a"]}])
+        assert api.post("/api/v1/webhooks", {"url": hook, "events": ["*"]}, tenant=t).status in (200, 201)
+    assert cluster.move(neighbour, 2).code == 0
+    cluster.served()
     ends = collections.Counter()
 
     def move_on():
@@ -390,7 +486,7 @@ def test_a_tenant_moves_under_load_while_movers_and_nodes_are_killed(cluster_of)
         where = cluster.place_of(tenant)
         return 2 if where != [2] else 3
 
-    with Ledger(cluster, tenant) as ledger:
+    with Ledger(cluster, neighbour) as other, Ledger(cluster, tenant) as ledger:
         for _ in range(MOVES):
             wait_until(lambda: len(ledger.completed) > 5, "work is done")
             target = move_on()
@@ -410,9 +506,18 @@ def test_a_tenant_moves_under_load_while_movers_and_nodes_are_killed(cluster_of)
             cluster.start(name)
             moving.communicate()
             wait_until(lambda: cluster.move(tenant, target).code == 0, "the move is done")
-        done = len(ledger.completed)
-        wait_until(lambda: len(ledger.completed) > done + 5 or ledger.errors, "work goes on")
+        done = len(ledger.completed), len(other.completed)
+        wait_until(lambda: (len(ledger.completed) > done[0] + 5 and len(other.completed) > done[1] + 5) or ledger.errors or other.errors, "work goes on")
     cluster.served()
-    ledger.check()
+    for book in (ledger, other):
+        book.check()
+        events = {data["id"] for _, _, data in book.whole_stream(cluster.client("n1"))}
+
+        def delivered(t=book.tenant):
+            return [event for event, in cluster.postgres.rows(
+                " UNION ALL ".join(f"SELECT d.event_id FROM {cluster.schema}_{n}.deliveries d JOIN {cluster.schema}_{n}.tenants t"
+                                   f" ON t.num = d.tenant WHERE t.id = '{t}'" for n in range(4)))]
+        wait_until(lambda: set(delivered()) == events, "every event was given to the webhook")
+        assert len(delivered()) == len(events), "and none twice"
     assert ends[0] >= MOVES and sum(ends.values()) == 2 * MOVES
     cluster.assert_each_shard_is_healthy()

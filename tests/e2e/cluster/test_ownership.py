@@ -356,6 +356,6 @@ def test_a_file_is_a_cluster_of_one_node_and_one_shard(tmp_path):
     with server("--node", "alone", store=f"sqlite:{tmp_path}/x.db") as s:
         assert s.client().get("/api/v1/cluster").json == {
             "node": "alone", "nodes": [{"name": "alone", "url": None, "state": "live", "lease_ms": None, "shards": 1}],
-            "shards": [{"shard": 0, "owner": "alone", "state": "serving", "epoch": None, "database": None, "tenant": None}]}
+            "shards": [{"shard": 0, "owner": "alone", "state": "serving", "epoch": None, "database": None, "tenants": []}]}
     r = pawl("cluster", "init", "--store", f"sqlite:{tmp_path}/y.db")
     assert r.code == 2 and "needs a PostgreSQL database" in r.err, r

@@ -13,7 +13,8 @@ static int last_number(const struct migration *all, size_t count)
     return all[count - 1].number;
 }
 
-/* The tables and columns of a later migration; its functions are this file's. */
+/* The tables and columns of a later migration. Its functions are this file's, and SQLite cannot
+ * drop a constraint. */
 static void migrate(sqlite3 *db, const char *sql)
 {
     char statement[1000];
@@ -25,7 +26,8 @@ static void migrate(sqlite3 *db, const char *sql)
             len = end != NULL ? (size_t)(end - sql) : strlen(sql);
             (void)snprintf(statement, sizeof(statement), "%.*s", (int)len, sql);
             char *text = pg_translate(statement);
-            pg_exec(db, text);
+            if (strstr(text, "DROP CONSTRAINT") == NULL)
+                pg_exec(db, text);
             free(text);
         }
         sql += len + (sql[len] != '\0');

@@ -40,12 +40,19 @@ static void a_moved_tenant_is_where_the_directory_says(void **state)
 {
     (void)state;
     struct cluster_view view = view_of(4, 3);
-    view.moved_count = 1;
-    view.moved[0] = (struct cluster_moved){"tenant-7", 5};
+    view.moved_count = 3;
+    view.moved[0] = (struct cluster_moved){"tenant-3", 5};
+    view.moved[1] = (struct cluster_moved){"tenant-42", 1};
+    view.moved[2] = (struct cluster_moved){"tenant-7", 5};
+    assert_int_equal(placement_of(&view, tenant(3)), 5);
+    assert_int_equal(placement_of(&view, tenant(42)), 1);
     assert_int_equal(placement_of(&view, tenant(7)), 5);
     assert_in_range(placement_of(&view, tenant(70)), 0, 3);
-    assert_true(str_is(placement_moved_to(&view, 5), "tenant-7"));
-    assert_null(placement_moved_to(&view, 6).ptr);
+    assert_in_range(placement_by_name(&view, tenant(7)), 0, 3);
+    assert_true(str_is(placement_moved_to(&view, 5, 0), "tenant-3"));
+    assert_true(str_is(placement_moved_to(&view, 5, 1), "tenant-7"));
+    assert_null(placement_moved_to(&view, 5, 2).ptr);
+    assert_null(placement_moved_to(&view, 6, 0).ptr);
 }
 
 int main(void)

@@ -226,6 +226,23 @@ static void what_was_not_marked_is_sent_again_under_the_same_ids(void **state)
     assert_int_equal(fake_count(&BUS, next, 1, true), 1);
 }
 
+/* As after a move, with rows that the source had published and one that it had not. */
+static void what_another_store_has_published_is_not_sent_again(void **state)
+{
+    struct fixture *fixture = *state;
+    fake_set_away(&BUS, true);
+    struct uuid before = start(fixture, "now");
+    tamper(fixture,
+           "INSERT INTO moved_feeds SELECT num, 0, 0, 0, (SELECT max(num) FROM feed_packs),"
+           " 0, 0 FROM tenants WHERE id = 'acme'");
+    struct uuid later = start(fixture, "now");
+    fake_set_away(&BUS, false);
+    UNTIL(fixture, in_file(fixture, MARK) == in_file(fixture, END));
+    assert_int_equal(fake_count(&BUS, before, 0, true), 0);
+    assert_int_equal(fake_count(&BUS, later, 0, true), events_of(fixture, later));
+    assert_int_equal(unpublished_events(fixture), 0);
+}
+
 enum { ITEMS = 1900 }; /* of which the window holds a part */
 
 /* A run with more events than that, while the bus is away. */
@@ -533,6 +550,7 @@ int main(void)
         relay_test(a_parked_message_is_sent_again_when_somebody_asks_for_it),
         relay_test(a_parked_message_whose_event_is_gone_is_given_up),
         relay_test(what_was_not_marked_is_sent_again_under_the_same_ids),
+        relay_test(what_another_store_has_published_is_not_sent_again),
         relay_test(a_long_timeline_is_sent_whole_and_in_order),
         relay_test(a_long_timeline_does_not_hold_up_other_runs),
         relay_test(what_an_entity_tells_is_sent_under_its_id),

@@ -183,6 +183,44 @@ static void a_place_that_was_swept_is_said(void **state)
     assert_false(stream(fixture, TENANT_STREAM, OF_TENANT, whole).reset);
 }
 
+/* Its rows were 101 to 105 in another store, of which 90 rows had been swept, and are 1 to 5 here.
+ */
+static void a_tenant_that_was_moved_is_followed_by_the_positions_that_its_clients_have(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    for (int i = 0; i < 5; i++)
+        (void)start(fixture, "w");
+    struct streamed whole = stream(fixture, TENANT_STREAM, OF_TENANT, FROM_START);
+    assert_true(whole.count > 0 && !whole.reset && whole.read.shift == 0);
+    tamper(fixture, "INSERT INTO moved_feeds SELECT num, -100, 0, 90, 0, 0, 0 FROM tenants"
+                    " WHERE id = 'acme'");
+    struct stream_read first = {.from = {101, 0}, .from_client = true};
+    struct streamed s = stream(fixture, TENANT_STREAM, OF_TENANT, first);
+    assert_true(s.count == whole.count && !s.reset);
+    assert_int_equal(s.read.shift, -100);
+    struct stream_read rest = {.from = s.read.through}; /* not a client's */
+    s = stream(fixture, TENANT_STREAM, OF_TENANT, rest);
+    assert_true(s.count == 0 && !s.reset);
+    struct stream_read before = {.from = {95, 3}, .from_client = true};
+    s = stream(fixture, TENANT_STREAM, OF_TENANT, before);
+    assert_true(s.count == whole.count && !s.reset);
+    struct stream_read missed = {.from = {80, 1}, .from_client = true};
+    s = stream(fixture, TENANT_STREAM, OF_TENANT, missed);
+    assert_true(s.reset && s.count == whole.count + 1);
+    struct stream_read next_row = {.from = {s.read.through.num + 101, 0}, .from_client = true};
+    assert_false(stream(fixture, TENANT_STREAM, OF_TENANT, next_row).reset);
+    struct stream_read never = {.from = {INT64_MAX, 3}, .from_client = true};
+    assert_true(stream(fixture, TENANT_STREAM, OF_TENANT, never).reset);
+    tamper(fixture, "DELETE FROM feed_packs WHERE num <= 3;"
+                    "INSERT INTO feed_marks (name, through) VALUES ('swept', 3)"
+                    " ON CONFLICT (name) DO UPDATE SET through = excluded.through");
+    struct stream_read swept = {.from = {102, 1}, .from_client = true};
+    assert_true(stream(fixture, TENANT_STREAM, OF_TENANT, swept).reset);
+    struct stream_read kept = {.from = {104, 0}, .from_client = true};
+    assert_false(stream(fixture, TENANT_STREAM, OF_TENANT, kept).reset);
+}
+
 static void a_tenant_that_is_not_stored_has_no_events(void **state)
 {
     struct fixture *fixture = *state;
@@ -220,6 +258,7 @@ int main(void)
         fixture_test(a_gap_in_an_entitys_events_is_said),
         fixture_test(a_tenant_is_followed_from_now_or_from_a_place),
         fixture_test(a_place_that_was_swept_is_said),
+        fixture_test(a_tenant_that_was_moved_is_followed_by_the_positions_that_its_clients_have),
         fixture_test(a_tenant_that_is_not_stored_has_no_events),
         cmocka_unit_test(places_are_ordered_by_row_and_then_by_event),
     };
