@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "cli/term/progress.h"
+#include "cluster/spread.h"
 #include "store/copy/copy.h"
 
 static const struct option OPTIONS[] = {
@@ -12,7 +13,7 @@ static const struct option OPTIONS[] = {
      .required = true},
     {.name = "to",
      .value = "STORE",
-     .help = "The new store, which must be empty; it is set up if it does not exist",
+     .help = "The new store, which must be empty; a cluster, or set up if it does not exist",
      .required = true},
     {.name = "json", .kind = OPTION_SWITCH, .help = "Print the report as JSON on one line"},
     {.name = NULL},
@@ -61,6 +62,13 @@ static void show_progress(void *ctx, const struct copy_progress *progress)
         d->rows_shown = progress->rows;
 }
 
+static void show_moved(void *ctx, const char *tenant, size_t shard, int64_t rows)
+{
+    int64_t *count = ctx;
+    ++*count;
+    fprintf(stderr, "pawl: moved %s to shard %zu, %lld rows\n", tenant, shard, (long long)rows);
+}
+
 /* --- the report --- */
 
 static json_t *hex_of(const struct sha256 *hash)
@@ -87,18 +95,24 @@ static json_t *tables_of(const struct store_copy *copy, bool also_empty)
     return tables;
 }
 
-static void print_json(const struct store_copy *copy)
+/* Rows that have gone to their shards were copied before. */
+static int64_t copied(const struct store_copy *copy)
+{
+    return copy->was_compared || copy->was_whole ? 0 : copy->rows - copy->rows_kept;
+}
+
+static void print_json(const struct store_copy *copy, size_t shards)
 {
     struct sha256 digest = store_copy_digest(copy);
-    json_t *all = json_pack("{s:I, s:I, s:o, s:o}", "rows", (json_int_t)copy->rows, "copied",
-                            (json_int_t)(copy->rows - copy->rows_kept), "sha256", hex_of(&digest),
-                            "tables", tables_of(copy, true));
+    json_t *all = json_pack("{s:I, s:I, s:I, s:o, s:o}", "rows", (json_int_t)copy->rows, "copied",
+                            (json_int_t)copied(copy), "shards", (json_int_t)shards, "sha256",
+                            hex_of(&digest), "tables", tables_of(copy, true));
     (void)json_dumpf(all, stdout, JSON_COMPACT);
     putchar('\n');
     json_decref(all);
 }
 
-static void print_report(const struct store_copy *copy)
+static void print_report(const struct store_copy *copy, size_t shards, int64_t moved)
 {
     static const struct column COLUMNS[] = {
         {"TABLE", "table"}, {"ROWS", "rows"}, {"SHA-256", "sha256"}};
@@ -108,41 +122,77 @@ static void print_report(const struct store_copy *copy)
     if (copy->was_whole)
         printf("\nThe copy was finished before.");
     else
-        printf("\nCopied %lld rows.", (long long)(copy->rows - copy->rows_kept));
-    printf(" Both stores have the same %lld rows.\n", (long long)copy->rows);
+        printf("\nCopied %lld rows.", (long long)copied(copy));
+    if (shards == 1)
+        printf(" Both stores have the same %lld rows.\n", (long long)copy->rows);
+    else
+        printf(" The tenants are in %zu shards; %lld were moved there now.\n", shards,
+               (long long)moved);
 }
 
 /* --- the command --- */
 
-static enum err copy_store(struct store_copy *copy, const struct options *opt, struct problem *p)
+static enum err check_target(const struct copy_config *config, struct problem *p)
+{
+    return cluster_spread_check_empty(config->to.ptr, p);
+}
+
+struct migration {
+    struct store_copy copy;
+    bool is_open;  /* copy is to be closed */
+    size_t shards; /* of the target */
+    int64_t moved; /* tenants, to other shards than the first */
+    const char *to;
+};
+
+static enum err copy_rows(struct migration *m, const struct options *opt, struct problem *p)
 {
     struct display display = {.has_begun = false};
     struct copy_config config = {.from = str_of(options_text(opt, "from")),
-                                 .to = str_of(options_text(opt, "to")),
+                                 .to = str_of(m->to),
                                  .env = &ENV_SYSTEM,
+                                 .is_first_shard = m->shards > 1,
+                                 .check_target = m->shards > 1 ? check_target : NULL,
                                  .on_progress = show_progress,
                                  .ctx = &display};
-    enum err e = store_copy_open(copy, &config, p);
+    m->is_open = true;
+    enum err e = store_copy_open(&m->copy, &config, p);
+    if (e == ERR_OK && m->shards > 1 && !m->copy.was_whole)
+        e = cluster_spread_prepare(m->to, p);
     if (e == ERR_OK)
-        e = store_copy_run(copy, p);
+        e = store_copy_run(&m->copy, p);
     progress_end(&display.bar);
     return e;
 }
 
+static enum err copy_store(struct migration *m, const struct options *opt, struct problem *p)
+{
+    enum err e = cluster_count_shards(m->to, p, &m->shards);
+    if (e == ERR_OK && m->shards > 1)
+        e = cluster_spread_check(m->to, p);
+    if (e == ERR_OK)
+        e = copy_rows(m, opt, p);
+    if (e != ERR_OK || m->shards == 1 || m->copy.was_whole)
+        return e;
+    store_copy_close_target(&m->copy); /* the shard is taken again, with the others */
+    return cluster_spread(m->to, show_moved, &m->moved, p);
+}
+
 static enum cli_exit migrate(struct session *s)
 {
-    struct store_copy copy;
+    struct migration m = {.to = options_text(&s->opt, "to")};
     struct problem p;
     problem_init(&p);
     log_setup(LOG_TEXT, LOG_WARN, &ENV_SYSTEM);
-    enum err e = copy_store(&copy, &s->opt, &p);
+    enum err e = copy_store(&m, &s->opt, &p);
     if (e != ERR_OK)
         fprintf(stderr, "pawl: %s\n", p.detail);
     else if (options_has(&s->opt, "json"))
-        print_json(&copy);
+        print_json(&m.copy, m.shards);
     else
-        print_report(&copy);
-    store_copy_close(&copy);
+        print_report(&m.copy, m.shards, m.moved);
+    if (m.is_open)
+        store_copy_close(&m.copy);
     problem_release(&p);
     return e == ERR_OK ? CLI_DONE : e == ERR_BAD_REQUEST ? CLI_USAGE : CLI_REFUSED;
 }

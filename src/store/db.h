@@ -48,6 +48,7 @@ enum db_copy {
     DB_COPY_SOURCE, /* the same, and it refuses one of several shards, which is not the whole store
                      */
     DB_COPY_TARGET, /* opens an unfinished copy too, but no store of several shards */
+    DB_COPY_SHARD,  /* the same for a shard of several */
 };
 
 struct commit_group;

@@ -81,6 +81,8 @@ struct db_ops {
 /* The table that a store has while it is an unfinished copy. A writer looks for it before it
  * changes anything, and refuses the store unless it is opened as DB_COPY_TARGET. */
 #define DB_COPY_TABLE "unfinished_copy"
+/* Behind the name of the source: all rows are there, and only have to go to their shards. */
+#define DB_COPY_COMPARED " compared"
 enum err db_refuse_copy(struct problem *p);
 
 /* --- the engines of a program --- */

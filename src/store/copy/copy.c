@@ -47,7 +47,8 @@ static enum err open_target(struct store_copy *copy, struct problem *p)
     struct db_config config = {.url = copy->config.to,
                                .access = DB_WRITER,
                                .env = copy->config.env,
-                               .copy = DB_COPY_TARGET};
+                               .copy =
+                                   copy->config.is_first_shard ? DB_COPY_SHARD : DB_COPY_TARGET};
     return db_open(&config, p, &copy->target);
 }
 
@@ -129,7 +130,11 @@ static enum err check_mark(struct store_copy *copy, struct problem *p)
 {
     static const char SQL[] = "SELECT source FROM " DB_COPY_TABLE " LIMIT 1";
     struct db_rows *rows = db_query_values(copy->target, SQL, NULL, 0);
-    bool same = db_next(rows) && str_is(db_str(rows, 0), copy->source_id);
+    struct str source = db_next(rows) ? db_str(rows, 0) : STR_NONE;
+    copy->was_compared = str_ends_with(source, STR(DB_COPY_COMPARED));
+    if (copy->was_compared)
+        source.len -= strlen(DB_COPY_COMPARED);
+    bool same = source.ptr != NULL && str_is(source, copy->source_id);
     enum err e = failed(p, db_rows_end(rows), "read", STR("the target"));
     if (e != ERR_OK || same)
         return e;
@@ -160,15 +165,21 @@ static enum err check_whole(struct store_copy *copy, const struct copy_table *da
                        STR_ARG(data->name));
 }
 
+static enum err check_target(const struct store_copy *copy, struct problem *p)
+{
+    const struct copy_config *config = &copy->config;
+    return config->check_target != NULL ? config->check_target(config, p) : ERR_OK;
+}
+
 static enum err prepare_target(struct store_copy *copy, bool has_mark, struct problem *p)
 {
     const struct copy_table *data = NULL;
-    if (has_mark)
-        return check_mark(copy, p);
-    enum err e = find_data(copy, p, &data);
-    if (e != ERR_OK)
-        return e;
-    return data == NULL ? mark_target(copy, p) : check_whole(copy, data, p);
+    enum err e = has_mark ? check_mark(copy, p) : find_data(copy, p, &data);
+    if (e == ERR_OK && data != NULL)
+        return check_whole(copy, data, p);
+    if (e == ERR_OK && !copy->was_compared)
+        e = check_target(copy, p);
+    return e == ERR_OK && !has_mark ? mark_target(copy, p) : e;
 }
 
 static enum err check_tables(struct store_copy *copy, bool *ret_has_mark, struct problem *p)
@@ -208,9 +219,15 @@ enum err store_copy_open(struct store_copy *ret, const struct copy_config *confi
     return e;
 }
 
-void store_copy_close(struct store_copy *copy)
+void store_copy_close_target(struct store_copy *copy)
 {
     db_close(copy->target);
+    copy->target = NULL;
+}
+
+void store_copy_close(struct store_copy *copy)
+{
+    store_copy_close_target(copy);
     db_close(copy->source);
     copy_tables_release(&copy->tables);
 }
@@ -314,11 +331,12 @@ static enum err compare_table(struct store_copy *copy, size_t i, struct problem 
     struct copy_digest *source = &copy->digests[i];
     struct copy_digest target;
     enum err e = digest_table(copy, copy->source, table, source);
-    if (e == ERR_OK)
+    bool has_moved_on = copy->was_compared || (copy->was_whole && copy->config.is_first_shard);
+    if (e == ERR_OK && !has_moved_on) /* otherwise its rows are in other shards by now */
         e = digest_table(copy, copy->target, table, &target);
     if (e != ERR_OK)
         return failed(p, e, "compare the table", table->name);
-    if (copy_digest_eq(source, &target)) {
+    if (has_moved_on || copy_digest_eq(source, &target)) {
         report(copy, COPY_COMPARES, table, true);
         return ERR_OK;
     }
@@ -355,14 +373,20 @@ struct sha256 store_copy_digest(const struct store_copy *copy)
 enum err store_copy_run(struct store_copy *copy, struct problem *p)
 {
     static const char SQL_DONE[] = "DROP TABLE " DB_COPY_TABLE;
+    static const char SQL_COMPARED[] =
+        "UPDATE " DB_COPY_TABLE " SET source = source || '" DB_COPY_COMPARED "'";
+    bool has_rows = copy->was_whole || copy->was_compared;
     enum err e = ERR_OK;
     copy->done = copy->rows_kept;
-    for (size_t i = 0; i < copy->tables.count && e == ERR_OK && !copy->was_whole; i++)
+    for (size_t i = 0; i < copy->tables.count && e == ERR_OK && !has_rows; i++)
         e = copy_table(copy, &copy->tables.list[i], p);
     if (e == ERR_OK)
         e = compare_tables(copy, p);
-    if (e == ERR_OK && !copy->was_whole)
-        e = failed(p, db_exec_values(copy->target, SQL_DONE, NULL, 0, NULL), "finish",
-                   STR("the target"));
+    if (e == ERR_OK && !has_rows)
+        e = failed(p,
+                   db_exec_values(copy->target,
+                                  copy->config.is_first_shard ? SQL_COMPARED : SQL_DONE, NULL, 0,
+                                  NULL),
+                   "finish", STR("the target"));
     return e;
 }

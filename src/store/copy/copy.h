@@ -23,6 +23,11 @@ struct copy_config {
     struct str from; /* as db_config.url */
     struct str to;
     const struct env *env;
+    /* The target is the first of several shards, and the copy is not finished when it is there: the
+     * mark then says that it was compared. */
+    bool is_first_shard;
+    /* Asked before the target gets its first row; NULL: it may. */
+    enum err (*check_target)(const struct copy_config *config, struct problem *p);
     /* After each slice and each table; NULL: nobody wants to know. */
     void (*on_progress)(void *ctx, const struct copy_progress *progress);
     void *ctx;
@@ -36,6 +41,7 @@ struct store_copy {
     struct copy_digest digests[COPY_TABLES_MAX]; /* of each of them, once all are compared */
     char source_id[2 * SHA256_LEN + 1];
     bool was_whole;    /* the target was a whole copy before */
+    bool was_compared; /* … of this source, and the mark says so */
     int64_t rows;      /* of the source */
     int64_t rows_kept; /* that the target had before */
     int64_t done;      /* of the present phase */
@@ -46,9 +52,11 @@ struct store_copy {
  * and is no copy of this source. Close *ret whatever is returned. */
 MUST_CHECK enum err store_copy_open(struct store_copy *ret, const struct copy_config *config,
                                     struct problem *p);
-/* Copies what is missing, compares all tables, and removes the mark. After an error the target
- * keeps it. */
+/* Copies what is missing, compares all tables, and removes the mark, or notes in it that they are
+ * the same. After an error the target keeps it. */
 MUST_CHECK enum err store_copy_run(struct store_copy *copy, struct problem *p);
+/* Closes the target; the rest stays for a report. */
+void store_copy_close_target(struct store_copy *copy);
 void store_copy_close(struct store_copy *copy);
 
 /* One digest for all tables, with their names. */

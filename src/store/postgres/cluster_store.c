@@ -612,6 +612,74 @@ enum err cluster_store_move_tenant(struct cluster_store *c, const struct tenant_
     return e == ERR_OK ? postgres_move_tenant(&c->db, move, p, ret_rows) : e;
 }
 
+/* --- a copy that is being spread --- */
+
+enum err cluster_store_has_tenants(struct cluster_store *c, size_t shard, struct problem *p,
+                                   bool *ret)
+{
+    char sql[160];
+    int64_t found = 0;
+    (void)snprintf(sql, sizeof(sql), "SELECT (to_regclass('%s_%zu.tenants') IS NOT NULL)::int",
+                   c->db.schema, shard);
+    enum err e = ask_number(c, sql, 0, NULL, p, &found);
+    (void)snprintf(sql, sizeof(sql), "SELECT EXISTS (SELECT 1 FROM %s_%zu.tenants)::int",
+                   c->db.schema, shard);
+    if (e == ERR_OK && found == 1)
+        e = ask_number(c, sql, 0, NULL, p, &found);
+    *ret = found == 1;
+    return e;
+}
+
+enum err cluster_store_has_tenant(struct cluster_store *c, size_t shard, const char *tenant,
+                                  struct problem *p, bool *ret)
+{
+    char sql[160];
+    const char *values[] = {tenant};
+    int64_t found = 0;
+    (void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s_%zu.tenants WHERE id = $1",
+                   c->db.schema, shard);
+    enum err e = ask_number(c, sql, 1, values, p, &found);
+    *ret = found == 1;
+    return e;
+}
+
+/* Keys of workers for all tenants are those of the tenant `*`, which stays in shard 0. */
+enum err cluster_store_next_tenant(struct cluster_store *c, size_t shard, const char *after,
+                                   struct problem *p, char ret[static TENANT_ID_MAX + 1])
+{
+    char sql[160];
+    const char *values[] = {after};
+    (void)snprintf(sql, sizeof(sql),
+                   "SELECT COALESCE((SELECT id FROM %s_%zu.tenants WHERE id > $1 AND id <> '*'"
+                   " ORDER BY id LIMIT 1), '')",
+                   c->db.schema, shard);
+    PGresult *result = ask(c, sql, 1, values, p);
+    if (result == NULL)
+        return p->err;
+    (void)snprintf(ret, TENANT_ID_MAX + 1, "%s", PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return ERR_OK;
+}
+
+enum err cluster_store_end_copy(struct cluster_store *c, const int64_t *epochs, size_t count,
+                                struct problem *p)
+{
+    struct buf sql;
+    buf_init(&sql, 64 * KIB);
+    buf_put(&sql, STR("BEGIN;"));
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&sql,
+                   "SELECT fence(%zu, %" PRId64 "); DROP TABLE IF EXISTS %s_%zu." DB_COPY_TABLE ";",
+                   i, epochs[i], c->db.schema, i);
+    buf_put(&sql, STR("COMMIT"));
+    enum err e = connected(c, p);
+    if (e == ERR_OK)
+        e = buf_ok(&sql) ? postgres_run(&c->db, sql.ptr, p)
+                         : problem_set(p, ERR_NO_MEMORY, "Out of memory");
+    buf_release(&sql);
+    return e;
+}
+
 /* --- waiting --- */
 
 static bool heard(struct cluster_store *c)

@@ -127,6 +127,21 @@ MUST_CHECK enum err cluster_store_move_tenant(struct cluster_store *c,
                                               const struct tenant_move *move, struct problem *p,
                                               int64_t *ret_rows);
 
+/* --- a copy that is being spread over the shards, all in the directory's database --- */
+
+/* Does the shard have tables, with tenants in them? */
+MUST_CHECK enum err cluster_store_has_tenants(struct cluster_store *c, size_t shard,
+                                              struct problem *p, bool *ret);
+/* The next tenant of the shard, by name, that another shard may get; "" after the last. */
+MUST_CHECK enum err cluster_store_next_tenant(struct cluster_store *c, size_t shard,
+                                              const char *after, struct problem *p,
+                                              char ret[static TENANT_ID_MAX + 1]);
+MUST_CHECK enum err cluster_store_has_tenant(struct cluster_store *c, size_t shard,
+                                             const char *tenant, struct problem *p, bool *ret);
+/* Removes the marks of all shards, which are this node's with these epochs. */
+MUST_CHECK enum err cluster_store_end_copy(struct cluster_store *c, const int64_t *epochs,
+                                           size_t count, struct problem *p);
+
 /* Waits until another node has changed something, a key was changed, `wake_fd` is readable (which
  * it reads), or `ms` are over. */
 void cluster_store_wait(struct cluster_store *c, int wake_fd, int ms);

@@ -217,7 +217,7 @@ enum err postgres_connect(struct postgres_db *db, struct problem *p)
     enum err e = postgres_open_session(db, p);
     if (e == ERR_OK && db->access == DB_READER)
         e = check_reader(db, p);
-    else if (e == ERR_OK && db->copy != DB_COPY_TARGET)
+    else if (e == ERR_OK && db->copy != DB_COPY_TARGET && db->copy != DB_COPY_SHARD)
         e = check_whole(db, p);
     if (e == ERR_OK && db->access == DB_WRITER)
         e = postgres_take(db, p);

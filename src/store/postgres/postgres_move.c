@@ -166,7 +166,8 @@ static enum err check_tables(struct moving *m)
     PGresult *result =
         PQexecParams(m->db->conn,
                      "SELECT relname FROM pg_class WHERE relkind = 'r'"
-                     " AND relnamespace = $1::regnamespace ORDER BY relname COLLATE \"C\"",
+                     " AND relnamespace = $1::regnamespace AND relname <> '" DB_COPY_TABLE "'"
+                     " ORDER BY relname COLLATE \"C\"",
                      1, NULL, values, NULL, NULL, 0);
     enum err e =
         PQresultStatus(result) == PGRES_TUPLES_OK

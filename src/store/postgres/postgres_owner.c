@@ -189,7 +189,7 @@ static enum err check_only_shard(struct postgres_db *db, struct problem *p)
     return shards == 1 ? ERR_OK
                        : problem_set(p, ERR_STORE_FAILED,
                                      "The schema %s has %" PRId64
-                                     " shards: only a store of one shard can be copied whole",
+                                     " shards: only a store of one shard can be copied",
                                      db->schema, shards);
 }
 
@@ -311,7 +311,7 @@ static enum err take(struct postgres_db *db, struct problem *p)
         e = postgres_check_directory(db, p);
     if (e == ERR_OK)
         e = check_place(db, p);
-    if (e == ERR_OK && db->copy != DB_NO_COPY)
+    if (e == ERR_OK && (db->copy == DB_COPY_SOURCE || db->copy == DB_COPY_TARGET))
         e = check_only_shard(db, p);
     if (e == ERR_OK)
         e = postgres_lock(db, p);

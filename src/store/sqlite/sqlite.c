@@ -229,7 +229,7 @@ static enum err connect_file(struct sqlite_db *db, struct problem *p)
         return configure(db, p);
     /* Whose file it is comes before anything that would change it, as WAL mode does. */
     enum err e = sqlite_file_check_owner(db->conn, db->path, p);
-    if (e == ERR_OK && db->copy != DB_COPY_TARGET)
+    if (e == ERR_OK && db->copy != DB_COPY_TARGET && db->copy != DB_COPY_SHARD)
         e = sqlite_file_check_whole(db->conn, p);
     if (e != ERR_OK)
         return e;

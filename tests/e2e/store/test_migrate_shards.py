@@ -1,0 +1,232 @@
+"""`pawl migrate` into a cluster: each tenant goes to its shard, and nothing that the store answers or does is another."""
+import random
+import signal
+import sys
+import threading
+import uuid
+
+import pytest
+
+import cli
+import harness
+import placement
+from harness import ROOT, Server, wait_until
+from inspect_store import assert_healthy
+from whole_store import HEADERS, WholeStore
+
+sys.path.append(str(ROOT / "tests/tools"))
+import with_postgres  # noqa: E402
+
+KEYS = {"PAWL_ROOT_KEY": harness.ROOT_KEY}
+SHARDS = 4
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    with with_postgres.start() as cluster:
+        yield cluster
+
+
+class Place:
+    """A store, and a server on it from time to time."""
+
+    def __init__(self, folder, url):
+        folder.mkdir()
+        self.folder, self.url = folder, url
+        self.server = Server(folder, "--allow-private-addresses", dev=False, env=KEYS, store=url)
+
+    def __enter__(self):
+        self.server.start()
+        api = self.server.client(headers=HEADERS)
+        wait_until(lambda: all(s["state"] == "serving" for s in api.get("/api/v1/cluster").json["shards"]), "all shards are served")
+        return api
+
+    def __exit__(self, *error):
+        if error[0] is not None:
+            print(self.server.log()[-4000:])
+        self.server.close()
+
+
+class Cluster(Place):
+    def __init__(self, folder, postgres):
+        self.postgres, self.schema = postgres, "s" + uuid.uuid4().hex[:16]
+        super().__init__(folder, f"{postgres.url}&schema={self.schema}")
+        assert cli.pawl("cluster", "init", "--shards", SHARDS, "--store", self.url).code == 0
+
+    def tenants(self, shard):
+        return {tenant for tenant, in self.postgres.rows(f"SELECT id FROM {self.schema}_{shard}.tenants")}
+
+    def assert_each_shard_is_healthy(self):
+        """The doctor looks at one store: each shard becomes one of its own. The cluster is gone then."""
+        for shard in range(SHARDS):
+            alone = f"{self.schema}a{shard}"
+            store = f"{self.postgres.url}&schema={alone}"
+            assert cli.pawl("cluster", "init", "--shards", 1, "--store", store).code == 0
+            self.postgres.rows(f"ALTER SCHEMA {self.schema}_{shard} RENAME TO {alone}_0;"
+                               f"UPDATE {alone}.shards SET version = (SELECT version FROM {self.schema}.shards WHERE shard = {shard})")
+            server = Server(self.folder, "--allow-private-addresses", dev=False, env=KEYS, store=store).start()
+            assert_healthy(server.client(headers=HEADERS))
+            server.close()
+
+
+@pytest.fixture
+def file(tmp_path):
+    place = Place(tmp_path / "file", f"sqlite:{tmp_path / 'file' / 'pawl.db'}")
+    yield place
+    place.server.close()
+
+
+@pytest.fixture
+def cluster(tmp_path, postgres):
+    place = Cluster(tmp_path / "cluster", postgres)
+    yield place
+    place.server.close()
+
+
+def migrate(source, target, *flags):
+    return cli.pawl("migrate", "--from", source.url, "--to", target.url, *flags)
+
+
+def home(tenant):
+    return placement.siphash(tenant) % SHARDS
+
+
+def without_shards(answer):
+    """An audit trail that is in two shards, the tenant's and the first, tells the shard of each entry."""
+    if isinstance(answer, list):
+        return [without_shards(part) for part in answer]
+    if isinstance(answer, dict):
+        return {name: without_shards(part) for name, part in answer.items() if name not in ("shard", "heads")}
+    return answer
+
+
+def of_tenants(answers):
+    """Without what is asked about all tenants."""
+    return {place: without_shards(answer) for place, answer in answers.items() if place[0] is not None}
+
+
+def test_a_store_with_everything_is_spread_over_the_shards(file, cluster, receiver):
+    with file as api:
+        store = WholeStore(api).fill(receiver.answers("/hook", (200, b"")))
+        tenants = sorted(store.tenants())
+    store.tenants = lambda: tenants
+    with file as api:  # as it is after a restart
+        store.api = api
+        before = of_tenants(store.answers())
+        cursor = store.stream("limited")[-1][0]
+    done = migrate(file, cluster, "--json")
+    assert done.code == 0 and done.json["shards"] == SHARDS and done.json["copied"] == done.json["rows"] > 200, done
+    assert len({home(t) for t in tenants}) > 2
+    for tenant in tenants:
+        assert [s for s in range(1, SHARDS) if tenant in cluster.tenants(s)] == ([home(tenant)] if home(tenant) else [])
+    with cluster as api:
+        store.api = api
+        after = of_tenants(store.answers())
+        assert {p: (before.get(p), after.get(p)) for p in {*before, *after} if before.get(p) != after.get(p)} == {}
+        store.assert_replays()
+        store.assert_goes_on()
+        for tenant in tenants:
+            store.end_with(tenant)
+        seen, whole = store.stream("limited", cursor), store.stream("limited")
+        assert whole[-len(seen):] == seen and len(whole) > len(seen) > 5, "a reader of events continues where it was"
+        store.settle()
+        for tenant in tenants:
+            assert api.get("/api/v1/audit/verify", tenant=tenant).json["ok"] is True
+    cluster.assert_each_shard_is_healthy()
+
+
+def start_runs(api):
+    """By tenant and key, of enough tenants that each shard has several."""
+    started = {}
+    for tenant in (f"t{i}" for i in range(24)):
+        assert api.put(f"/api/v1/tenants/{tenant}", {"max_concurrent_runs": 2, "at_limit": "queue"}, tenant=tenant).status == 200
+        api.workflow(tenant)
+        for key in "abcd":
+            started[tenant, key] = api.start(tenant, key=key).json["run_id"]
+    return started
+
+
+def killed_copy(source, target, seconds):
+    """Exit code and progress of a copy that is killed after this time, or when it has moved a tenant, unless it ends before."""
+    copying = cli.popen("migrate", "--from", source.url, "--to", target.url)
+    killer = threading.Timer(seconds or 0, copying.kill)
+    said = ""
+    if seconds is not None:
+        killer.start()
+    else:
+        for line in copying.stderr:
+            said += line
+            if "pawl: moved" in line:
+                copying.kill()
+                break
+    said += copying.communicate()[1]
+    killer.cancel()
+    # PostgreSQL may not have noticed yet that the one before is dead.
+    assert copying.returncode in (0, -signal.SIGKILL) or "in use by another pawl" in said or "uses" in said, said
+    return copying.returncode, said
+
+
+def test_a_copy_that_is_killed_again_and_again_is_whole_in_the_end(file, cluster):
+    with file as api:
+        started = start_runs(api)
+    rng, kills, between, longest, code = random.Random(4), 0, 0, 0.1, None
+    while code != 0:
+        code, said = killed_copy(file, cluster, None if kills >= 5 and not between else rng.uniform(0, longest))
+        longest *= 1.15
+        kills += code == -signal.SIGKILL
+        there = [len(cluster.tenants(s)) for s in range(1, SHARDS) if cluster.postgres.rows(f"SELECT 1 FROM pg_namespace WHERE nspname = '{cluster.schema}_{s}'")]
+        between += 0 < sum(there) < sum(home(t) > 0 for t in {tenant for tenant, _ in started})
+    assert kills >= 5 and between > 0, (kills, between)
+    assert "The copy was finished before." in migrate(file, cluster).out
+    with cluster as api:
+        for (tenant, key), run in started.items():
+            again = api.start(tenant, key=key)
+            assert (again.json["run_id"], again.json["created"]) == (run, False), again
+        for tenant in {tenant for tenant, _ in started}:
+            shown = api.get(f"/api/v1/tenants/{tenant}", tenant=tenant).json
+            assert (shown["active_runs"], shown["queued_runs"]) == (2, 2)
+            assert api.start(tenant).status == 200
+    cluster.assert_each_shard_is_healthy()
+
+
+def test_no_shard_of_an_unfinished_copy_is_opened(file, cluster):
+    with file as api:
+        started = start_runs(api)
+    last = max((t for t, _ in started if home(t) > 0))  # they are moved by name
+    with_mark = f"SELECT count(*) FROM pg_tables WHERE schemaname LIKE '{cluster.schema}_%' AND tablename = 'unfinished_copy'"
+    copying = cli.popen("migrate", "--from", file.url, "--to", cluster.url)
+    for line in copying.stderr:
+        if "pawl: moved" in line and last not in line:
+            copying.kill()
+            break
+    copying.communicate()
+    assert cluster.postgres.rows(with_mark) == [[str(SHARDS)]]
+    r = wait_until(lambda: (r := cli.pawl("doctor", "--store", cluster.url)).code and "in use" not in r.err and r, "a refusal")
+    assert "The store is an unfinished copy. Run the same `pawl migrate` again to finish it." in r.err, r
+    wait_until(lambda: migrate(file, cluster).code == 0, "the copy is finished")
+    assert cluster.postgres.rows(with_mark) == [["0"]]
+
+
+def test_a_target_that_cannot_take_the_copy_is_refused_and_left_alone(file, cluster, tmp_path, postgres):
+    with file as api:
+        start_runs(api)
+    with cluster as api:
+        r = migrate(file, cluster)
+        assert r.code == 1 and "uses the target. Stop all nodes first." in r.err, r
+        tenant = next(t for t in (f"x{i}" for i in range(64)) if home(t) == 2)
+        assert api.put(f"/api/v1/tenants/{tenant}", {}, tenant=tenant).status == 200
+    wait_until(lambda: "uses the target" not in (r := migrate(file, cluster)).err and r, "the node is gone")
+    r = migrate(file, cluster)
+    assert r.code == 1 and "The target already has data (shard 2)" in r.err, r
+    r = cli.pawl("migrate", "--from", cluster.url, "--to", f"sqlite:{tmp_path}/new.db")
+    assert r.code == 1 and f"has {SHARDS} shards: only a store of one shard can be copied" in r.err, r
+    assert not (tmp_path / "new.db").exists()
+    with cluster as api:
+        assert api.get(f"/api/v1/tenants/{tenant}", tenant=tenant).status == 200
+        assert cluster.tenants(0) == set()
+    placed = Cluster(tmp_path / "placed", postgres)
+    other = f"{postgres.url}&schema=o{uuid.uuid4().hex[:16]}"
+    assert cli.pawl("cluster", "place", 3, "--at", other, "--store", placed.url).code == 0
+    r = migrate(file, placed)
+    assert r.code == 1 and "Shard 3 is in another database" in r.err, r
+    assert postgres.rows(f"SELECT 1 FROM pg_namespace WHERE nspname = '{placed.schema}_0'") == []
