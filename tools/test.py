@@ -33,7 +33,7 @@ POSTGRES_TESTS = ["once/test_exactly_once.py", "admission/test_limit.py", "admis
 POSTGRES = [PYTHON, str(ROOT / "tests/tools/with_postgres.py")]
 # On three nodes behind a round-robin of connections: two of three requests are forwarded. `make test-nodes` runs all of them there.
 NODES_TESTS = ["once/test_exactly_once.py", "admission/test_limit.py", "runs/test_jobs.py", "runs/test_run_signals.py", "entities/test_entity_updates.py"]
-THREE_NODES = {"PAWL_BIN": str(ROOT / "tests/tools/three_nodes.py"), "PAWL_NODE_BIN": str(ROOT / "build/pawl")}
+THREE_NODES = {"PAWL_BIN": str(ROOT / "tests/tools/three_nodes.py"), "THREE_NODES_PAWL": str(ROOT / "build/pawl")}
 # The stages share what pytest has made of the tests' sources: that takes longer than most files take to run.
 COMPILED_TESTS = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ROOT / "build/pycache")}
 printing = threading.Lock()
@@ -172,7 +172,7 @@ def c_library(folder, env):
 
 def stories(on, pawl="build/pawl"):
     """The story of each client library, with kills of server and worker, on another store than the embedded one."""
-    env = {"PAWL_BIN": str(ROOT / pawl), "PAWL_NODE_BIN": str(ROOT / "build/pawl"), "PAWL_C_BUILD": str(ROOT / "build"), "PAWL_PATIENCE_S": "90", **COMPILED_TESTS}
+    env = {"PAWL_BIN": str(ROOT / pawl), "THREE_NODES_PAWL": str(ROOT / "build/pawl"), "PAWL_C_BUILD": str(ROOT / "build"), "PAWL_PATIENCE_S": "90", **COMPILED_TESTS}
     commands = [[PYTHON, "sdk/python/tools/check.py", "tests/test_story.py"], ["node", "sdk/typescript/tools/check.mjs", "story"],
                 [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", str(ROOT / "sdk/c/tests/test_story.py")]]
 

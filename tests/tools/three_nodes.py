@@ -3,12 +3,14 @@
 that any suite runs on a cluster. Every other command goes to pawl itself, and so does `serve` on another store or with --node,
 which is a node of a cluster that a test makes for itself.
 
-PAWL_BIN=tests/tools/three_nodes.py PAWL_NODE_BIN=build/pawl python3 -m pytest …
+PAWL_BIN=tests/tools/three_nodes.py THREE_NODES_PAWL=build/pawl python3 -m pytest …
 
 kill -9 of this process is kill -9 of all nodes; SIGTERM stops them in an orderly way. The other signals and the environment
 reach every node. What the nodes log is logged here."""
+import asyncio
 import collections
 import ctypes
+import itertools
 import json
 import os
 import pathlib
@@ -23,7 +25,7 @@ import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAWL = os.environ.get("PAWL_NODE_BIN", str(ROOT / "build/pawl"))
+PAWL = os.environ.get("THREE_NODES_PAWL", str(ROOT / "build/pawl"))
 NODES = 3
 SHARDS = 6
 PR_SET_PDEATHSIG = 1
@@ -103,52 +105,53 @@ def wait_until_shared(nodes):
     return False
 
 
-def carry(source, target):
-    """Bytes from one socket to the other until the end, which is passed on."""
-    try:
-        while data := source.recv(BUFFER):
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)
-    except OSError:
-        for s in (source, target):
-            try:
-                s.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass  # closed already
+async def carry(reader, writer):
+    """Bytes from one connection to the other until the end, which is passed on."""
+    while data := await reader.read(BUFFER):
+        writer.write(data)
+        await writer.drain()
+    writer.write_eof()
 
 
-def serve_connection(client, nodes, turn):
-    """To the node whose turn it is; to the next one when that is not there."""
+async def connect(nodes, turn):
+    """To the node whose turn it is; to the next one when that is not there. None: to no node."""
     for i in range(len(nodes)):
         try:
-            node = socket.create_connection(nodes[(turn + i) % len(nodes)].address, timeout=10)
-        except OSError:
+            return await asyncio.wait_for(asyncio.open_connection(*nodes[(turn + i) % len(nodes)].address, limit=BUFFER), 10)
+        except (OSError, asyncio.TimeoutError):
             continue
-        node.settimeout(None)
-        node.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # A node must see what its client does not take: little may be kept on the way.
-        node.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
-        with client, node:
-            back = threading.Thread(target=carry, args=(node, client), daemon=True)
-            back.start()
-            carry(client, node)
-            back.join()
+    return None
+
+
+def keep_little(writer, option):
+    """A node must see what its client does not take: little may be kept on the way."""
+    writer.transport.set_write_buffer_limits(0)
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, option, BUFFER)
+
+
+async def serve_connection(client, nodes, turn):
+    client_reader, client_writer = client
+    node = await connect(nodes, turn)
+    if node is None:
+        client_writer.close()
         return
-    client.close()
+    node_reader, node_writer = node
+    keep_little(node_writer, socket.SO_RCVBUF)
+    keep_little(client_writer, socket.SO_SNDBUF)
+    try:
+        await asyncio.gather(carry(client_reader, node_writer), carry(node_reader, client_writer))
+        client_writer.close()
+        node_writer.close()
+    except OSError:  # one side has gone: the other one sees it
+        client_writer.transport.abort()
+        node_writer.transport.abort()
 
 
-def accept_all(listener, nodes):
-    """Until the listener is closed."""
-    turn = 0
-    while True:
-        try:
-            client, _ = listener.accept()
-        except OSError:
-            return
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        threading.Thread(target=serve_connection, args=(client, nodes, turn), daemon=True).start()
-        turn += 1
+async def serve_all(listener, nodes):
+    """One thread for all connections, of which a test may have thousands."""
+    turns = itertools.count()
+    server = await asyncio.start_server(lambda *client: serve_connection(client, nodes, next(turns)), sock=listener, backlog=1024, limit=BUFFER)
+    await server.serve_forever()
 
 
 def stop_with(node):
@@ -172,6 +175,7 @@ def main(words):
     without_preload()
     host, port = (option(words, "--listen") or os.environ.get("PAWL_LISTEN", "127.0.0.1:7295")).rsplit(":", 1)
     listener = socket.create_server((host.strip("[]"), int(port)), backlog=1024)
+    port = listener.getsockname()[1]
     signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     # Refused if a server was here before, which then goes on with what there is; the nodes say what else may be wrong.
@@ -184,18 +188,20 @@ def main(words):
             return node.process.wait()
     if not wait_until_shared(nodes):
         return 1
-    threading.Thread(target=accept_all, args=(listener, nodes), daemon=True).start()
+    loop = asyncio.new_event_loop()
+    serving = asyncio.run_coroutine_threadsafe(serve_all(listener, nodes), loop)
+    threading.Thread(target=loop.run_forever, daemon=True).start()
     for node in nodes:
         threading.Thread(target=stop_with, args=(node,), daemon=True).start()
     scheme = nodes[0].url.split("://")[0]
-    print(f"pawl listening on {scheme}://{host}:{listener.getsockname()[1]}", flush=True)
+    print(f"pawl listening on {scheme}://{host}:{port}", flush=True)
     while True:
         got = signal.sigwait(signals)
         for node in nodes:
             node.process.send_signal(got)
         if got != signal.SIGHUP:
             break
-    listener.close()
+    serving.cancel()
     return max(abs(node.process.wait()) for node in nodes)
 
 

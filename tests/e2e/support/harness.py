@@ -17,7 +17,7 @@ from stores import SEVERAL_NODES, Stores
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAWL = os.environ.get("PAWL_BIN", str(ROOT / "build" / "pawl"))
-PROGRAM = str(ROOT / "build" / "pawl") if SEVERAL_NODES else PAWL  # the file itself; PAWL may be a script that starts it
+PROGRAM = os.environ.get("THREE_NODES_PAWL", str(ROOT / "build" / "pawl")) if SEVERAL_NODES else PAWL  # the file itself; PAWL may be a script that starts it
 ROOT_KEY = "7f3Kq9ZtW2mXc8RbLd5HvNs4YpGj6AeU"  # for PAWL_ROOT_KEY: an administrator of the server
 # Sanitizer builds are several times slower: waits for a condition are longer there, never the checks weaker.
 PATIENCE_S = float(os.environ.get("PAWL_PATIENCE_S", "20"))
