@@ -16,9 +16,14 @@ static void take_labels(struct call *c, struct fields *f, const struct json *lab
         fields_default(f, "labels");
 }
 
-/* The request that is exported is the first span of the trace, and the run the next. */
+/* The request that is exported is the first span of the trace, and the run the next. The node that
+ * the client spoke to exports it. */
 static enum err begin_trace(struct call *c, struct start_run_input *in)
 {
+    if (c->req->trace_is_new) {
+        in->traceparent = c->req->traceparent;
+        return ERR_OK;
+    }
     char *text = call_alloc(c, TRACEPARENT_LEN + 1);
     if (text == NULL)
         return c->op.problem.err;
@@ -31,9 +36,9 @@ static enum err begin_trace(struct call *c, struct start_run_input *in)
 static enum err prepare_start(struct call *c, void *input)
 {
     struct start_run_input *in = input;
-    in->traceparent = c->req->traceparent;
-    if (in->traceparent.ptr == NULL) /* without it, tracestate means nothing */
+    if (c->req->traceparent.ptr == NULL || c->req->trace_is_new)
         return engine_exports_spans(c->api->config.engine) ? begin_trace(c, in) : ERR_OK;
+    in->traceparent = c->req->traceparent; /* without it, tracestate means nothing */
     struct str state = http_header_list(c->req, "tracestate");
     if (state.len <= TRACESTATE_BYTES_MAX && tracestate_ok(state))
         in->tracestate = state;

@@ -34,8 +34,8 @@ static const char *const HOP_HEADERS[] = {
 /* What says who sends it: the token does that now. */
 static const char *const CALLER_HEADERS[] = {"Authorization", "X-API-Key", "X-Tenant-ID", "X-Actor",
                                              "Cookie"};
-static const char *const NODE_HEADERS[] = {FORWARDED_HEADER, NOT_TAKEN_HEADER, "Expect",
-                                           "traceparent"};
+static const char *const NODE_HEADERS[] = {FORWARDED_HEADER, NOT_TAKEN_HEADER, NEW_TRACE_HEADER,
+                                           "Expect", "traceparent"};
 
 /* A header that the client says is for this connection only. */
 static bool is_of_connection(struct str connection, struct str name)
@@ -78,7 +78,7 @@ static bool fill_headers(struct forward *f)
     struct str connection = http_header_list(req, "Connection");
     struct str trace = trace_of(req);
     struct node_header *headers =
-        arena_alloc(&req->arena, (HTTP_FIELDS_MAX + 2) * sizeof(*headers));
+        arena_alloc(&req->arena, (HTTP_FIELDS_MAX + 3) * sizeof(*headers));
     if (headers == NULL || trace.ptr == NULL)
         return false;
     size_t count = 0;
@@ -89,6 +89,8 @@ static bool fill_headers(struct forward *f)
             headers[count++] = (struct node_header){header.name, header.value};
     }
     headers[count++] = (struct node_header){STR("traceparent"), trace};
+    if (req->traceparent.ptr == NULL)
+        headers[count++] = (struct node_header){STR(NEW_TRACE_HEADER), STR("1")};
     headers[count++] = (struct node_header){STR(FORWARDED_HEADER), f->token};
     f->call.headers = headers;
     f->call.header_count = count;

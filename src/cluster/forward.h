@@ -10,6 +10,7 @@
 
 /* On the request: by whom, for whom, and signed (node_auth.h). */
 #define FORWARDED_HEADER "X-Pawl-Forwarded"
+#define NEW_TRACE_HEADER "X-Pawl-New-Trace" /* the client has sent none */
 /* On a response: why the node did not take the request. Nothing was done. */
 #define NOT_TAKEN_HEADER "X-Pawl-Not-Taken"
 

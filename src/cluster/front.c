@@ -238,6 +238,7 @@ static void take_forwarded(struct front *f, struct http_request *req, struct str
         node_auth_check(f->auth, req, token, cluster->now_ms(cluster->ctx), &claim);
     if (verdict == NODE_BELIEVED) {
         req->of_node = true;
+        req->trace_is_new = http_header(req, NEW_TRACE_HEADER, NULL).ptr != NULL;
         serve_forwarded(f, req, &claim);
         return;
     }

@@ -31,7 +31,8 @@ struct http_request {
     char trace_id[33];
     struct str traceparent; /* its first 55 characters, when it is valid; ptr NULL otherwise */
     int64_t begun_ns;
-    bool of_node; /* another node has sent it for its client: set by the handler */
+    bool of_node;      /* another node has sent it for its client: set by the handler */
+    bool trace_is_new; /* the client has sent no trace; that node has begun `traceparent` */
     /* Called when the client has closed the connection, or its side of it, before it was answered:
      * nobody waits for the answer, which must still be given. May be NULL. */
     void (*disconnected)(void *user);

@@ -218,6 +218,27 @@ def test_a_forwarded_body_of_a_browser_must_say_that_it_is_json(postgres, tmp_pa
                 assert wire.answer().status == 415
 
 
+def test_a_run_whose_client_sent_no_trace_begins_one_with_its_own_id(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        for tenant in tenants_of_both(servers, 4):
+            api = servers[0].client()
+            api.workflow(tenant)
+            run = api.start(tenant, headers={"tracestate": "foo=1"}).json["run_id"]
+            job = api.work(tenant)
+            assert job["traceparent"].split("-")[1] == run.replace("-", "") and job.get("tracestate") is None
+            trace = "0af7651916cd43dd8448eb211c80319c"
+            api.start(tenant, headers={"traceparent": f"00-{trace}-b7ad6b7169203331-01", "tracestate": "foo=1"})
+            job = api.work(tenant)
+            assert job["traceparent"].split("-")[1] == trace and job["tracestate"] == "foo=1"
+
+
+def test_a_problem_names_the_trace_of_its_response(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        for tenant in tenants_of_both(servers, 4):
+            r = servers[0].client().get("/api/v1/runs/nothing", tenant=tenant)
+            assert r.json["trace_id"] == r.header("X-Trace-Id")
+
+
 def test_head_says_how_long_the_answer_of_another_node_is(postgres, tmp_path):
     with nodes(postgres, tmp_path) as servers:
         for tenant in tenants_of_both(servers):

@@ -63,20 +63,22 @@ static void the_trace_goes_on_at_the_other_node(void **state)
 {
     struct two_nodes *t = *state;
     struct buf in;
-    ask_and_read(
-        t,
-        "GET /echo HTTP/1.1\r\nHost: a\r\ntraceparent: "
-        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\ntracestate: a=1\r\n\r\n",
-        "X-Trace-Id: 0af7651916cd43dd8448eb211c80319c\r\n\r\n", &in);
+    ask_and_read(t,
+                 "GET /echo HTTP/1.1\r\nHost: a\r\ntraceparent: "
+                 "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\ntracestate: a=1\r\n"
+                 "X-Pawl-New-Trace: 1\r\n\r\n",
+                 "X-Trace-Id: 0af7651916cd43dd8448eb211c80319c\r\n\r\n", &in);
     const struct http_request *req = t->seen[0].req;
     assert_string_equal(req->trace_id, "0af7651916cd43dd8448eb211c80319c");
     assert_true(has(&t->seen[0].headers, "b7ad6b7169203331")); /* the caller's span */
     assert_true(has(&t->seen[0].headers, "tracestate: a=1\n"));
+    assert_false(has(&t->seen[0].headers, "X-Pawl-New-Trace")); /* a client cannot say it */
     buf_release(&in);
 
     ask_and_read(t, "GET /echo HTTP/1.1\r\nHost: a\r\ntracestate: a=1\r\n\r\n", "\r\n\r\n", &in);
     assert_true(has(&in, t->seen[1].req->trace_id));
     assert_false(has(&t->seen[1].headers, "tracestate"));
+    assert_true(has(&t->seen[1].headers, "X-Pawl-New-Trace: 1\n"));
     buf_release(&in);
 }
 
