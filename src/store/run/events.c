@@ -284,6 +284,8 @@ enum err events_list(struct db *db, int64_t owner, int64_t after, int64_t limit,
 {
     static const char SQL[] = SELECT_ROWS " WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
     struct row_events r = {.after = after, .left = limit, .each = each, .ctx = ctx};
+    if (limit <= 0)
+        return ERR_OK;
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(owner), DB_I(after), DB_I(limit));
     while (r.left > 0 && db_next(rows))
         show_row(rows, &r);

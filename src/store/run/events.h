@@ -48,7 +48,8 @@ MUST_CHECK enum err events_append(struct db *db, int64_t owner, int64_t last_seq
 MUST_CHECK enum err events_newest(struct db *db, int64_t owner, struct str type,
                                   struct arena *arena, bool *ret_found, struct event *ret);
 typedef void event_each(void *ctx, const struct event *event);
-/* Up to `limit` of those after the number `after`, in order. Text is borrowed. */
+/* Up to `limit` of those after the number `after`, in order; none if it is zero or less, as when
+ * `after` came from a client that is ahead. Text is borrowed. */
 MUST_CHECK enum err events_list(struct db *db, int64_t owner, int64_t after, int64_t limit,
                                 event_each *each, void *ctx);
 /* The number of the first event that is still there; 0: there is none. */

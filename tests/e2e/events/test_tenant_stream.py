@@ -136,6 +136,17 @@ def test_a_reader_goes_on_behind_any_event(api, dev_server, tenant):
         assert s.read(count - 3) == received[3:], "for clients that cannot send the header"
 
 
+def test_a_place_behind_the_end_of_its_row_goes_on_with_the_next_row(api, dev_server, tenant):
+    begin(api, tenant, INSTANT)
+    with listen(dev_server, tenant, "0-0") as s:
+        s.until("run.succeeded")
+    num, seq = s.events[-1][0].split("-")
+    run = begin(api, tenant, INSTANT)
+    with listen(dev_server, tenant, f"{num}-{int(seq) + 1000}") as s:
+        s.until("run.succeeded")
+    assert {data["subject"] for _, _, data in s.events} == {run}
+
+
 def test_a_reader_that_has_no_event_yet_gets_its_place(api, dev_server, tenant):
     with listen(dev_server, tenant) as s:
         place = s.reply.headers["Last-Event-ID"]

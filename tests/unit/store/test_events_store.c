@@ -175,6 +175,8 @@ static void a_timeline_is_read_from_any_event_on(void **state)
     }
     struct seen none = {.count = 0};
     assert_ok(events_list(db, 3, 0, 100, note, &none));
+    assert_ok(events_list(db, 1, 0, 0, note, &none));
+    assert_ok(events_list(db, 1, 4, -1, note, &none));
     assert_int_equal(none.count, 0);
     db_close(db);
 }
