@@ -129,20 +129,22 @@ static enum err set_both(struct db *db, int64_t record, int64_t run)
     return e == ERR_OK ? set_through(db, &RUNS, run) : e;
 }
 
-/* Entries of the next rows, in the order of their numbers; *through moves on. */
+/* Entries of the next rows, in the order of their numbers; *through moves on. *ret_rows: how many
+ * there are, without those whose numbers are damaged, which lead no further. */
 static enum err read_entries(struct idem_keys *keys, struct db *db, const struct source *s,
                              int64_t *through, struct key_entries *out, int64_t *ret_rows)
 {
     struct db_rows *rows = DB_QUERY(db, s->sql, DB_I(*through), DB_I(CATCH_UP_ROWS));
     enum err e = ERR_OK;
     out->count = 0;
-    for (*ret_rows = 0; e == ERR_OK && db_next(rows); ++*ret_rows) {
+    *ret_rows = 0;
+    while (e == ERR_OK && db_next(rows)) {
         int64_t num = db_count(rows, 0);
+        bool has_key = !db_is_null(rows, 2);
+        *ret_rows += num > *through;
         *through = MAX(*through, num);
-        if (db_is_null(rows, 2))
-            continue;
-        uint64_t hash = key_index_hash(keys->index, db_int(rows, 1), db_str(rows, 2));
-        if (!db_skip_damaged(rows))
+        uint64_t hash = has_key ? key_index_hash(keys->index, db_int(rows, 1), db_str(rows, 2)) : 0;
+        if (!db_skip_damaged(rows) && has_key)
             e = key_entries_add(
                 out, (struct key_entry){hash, ref_of(num * s->sign, !db_is_null(rows, 3))});
     }

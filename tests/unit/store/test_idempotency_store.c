@@ -338,6 +338,30 @@ static void an_index_whose_mark_is_damaged_is_made_again(void **state)
     close_shelf(&s);
 }
 
+/* One with a key and one without: the row's number is all that is wrong. */
+static void a_run_whose_number_is_damaged_costs_the_others_nothing(void **state)
+{
+    static const char SQL[] = "UPDATE runs SET num = 4611686018427387904 + num WHERE num = $1";
+    struct shelf s = open_shelf(*state);
+    insert_run(&s, 1, "a", "POST /api/v1/runs");
+    struct run keyless = plain_run(1, env_new_id(&ENV_SYSTEM), 1);
+    assert_ok(runs_insert(s.db, &keyless));
+    int64_t damaged[] = {-insert_run(&s, 1, "b", "POST /api/v1/runs"), keyless.num};
+    idem_keys_commit(s.keys);
+    for (size_t i = 0; i < ARRAY_LEN(damaged); i++)
+        assert_ok(DB_EXEC(s.db, SQL, NULL, DB_I(damaged[i])));
+    reopen(&s);
+    assert_true(has(&s, 1, "a"));
+    assert_ok(idem_keys_rebuild(s.keys, s.db));
+    idem_keys_commit(s.keys);
+    assert_true(has(&s, 1, "a"));
+    int64_t lost = 0;
+    int64_t broken = 0;
+    assert_ok(idem_keys_check(s.db, &lost, &broken));
+    assert_true(lost == 0 && broken == 0);
+    close_shelf(&s);
+}
+
 /* --- deleting --- */
 
 static void a_deleted_record_is_gone_whether_recent_or_indexed(void **state)
@@ -803,6 +827,7 @@ int main(void)
         folder_test(what_was_rolled_back_is_not_found),
         folder_test(an_index_that_was_rolled_back_is_filled_again),
         folder_test(an_index_whose_mark_is_damaged_is_made_again),
+        folder_test(a_run_whose_number_is_damaged_costs_the_others_nothing),
         folder_test(a_deleted_record_is_gone_whether_recent_or_indexed),
         folder_test(numbers_are_never_used_again),
         folder_test(counts_add_up),
