@@ -261,6 +261,11 @@ void node_drain(struct node *node)
     node_leave_all(node);
 }
 
+void node_has_clients(struct node *node, bool any)
+{
+    node->has_clients = any;
+}
+
 bool node_idle(const struct node *node)
 {
     return node->directory != NULL ? node->hosts == NULL : engine_idle(node->hosts->engine);
@@ -396,6 +401,7 @@ struct node_shard node_shard_at(const struct node *node, size_t shard)
     if (h != NULL && is_open(h)) {
         ret.api = h->api;
         ret.engine = h->engine;
+        ret.answers = h->state == HOST_SERVING || (node->directory != NULL && node_is_last(node));
     }
     if (node->directory == NULL) {
         ret.owner = str_of(node->name);

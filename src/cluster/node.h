@@ -35,6 +35,7 @@ enum node_shard_state {
 
 struct node_shard {
     enum node_shard_state state;
+    bool answers;    /* requests are for this node: it is HERE, or leaves and nobody takes it */
     struct api *api; /* NULL: not HERE and not LEAVING */
     struct engine *engine;
     struct str owner;   /* a node's name, by the last reading of the directory; ptr NULL: none */
@@ -93,6 +94,9 @@ void node_request_over(void *ctx, const struct http_request *req, int status, st
 
 /* Refuses new changes, ends waits and streams, and hands each shard over once it is quiet. */
 void node_drain(struct node *node);
+/* Do clients still wait for answers? If no other node takes its shards, a node that drains keeps
+ * them until none does. */
+void node_has_clients(struct node *node, bool any);
 /* True when nothing is under way and every shard has been handed over. */
 bool node_idle(const struct node *node);
 /* True when the process must stop: the embedded store failed, or another process has this node's

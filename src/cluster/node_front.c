@@ -9,7 +9,7 @@ static size_t shard_of(const void *ctx, struct str tenant)
 static struct front_owner owner_of(const void *ctx, size_t shard)
 {
     struct node_shard s = node_shard_at(ctx, shard);
-    if (s.state == SHARD_HERE)
+    if (s.answers)
         return (struct front_owner){.api = s.api};
     if (s.state != SHARD_AWAY)
         return (struct front_owner){.api = NULL};

@@ -35,6 +35,7 @@ struct node {
     struct node_metrics metrics;
     struct problem *opening_problem; /* while the node joins: what failed */
     bool stopping;
+    bool has_clients; /* while it stops: some wait for answers */
 };
 
 /* --- node_shards.c: shards come and go --- */
@@ -46,6 +47,9 @@ void node_tend_hosts(struct node *node);
 /* Hands all shards over. */
 void node_leave_all(struct node *node);
 bool node_is_opening(const struct node *node);
+/* It stops, and nobody could take its shards. They still answer what they are asked for, as the
+ * embedded store does: their engines refuse changes. */
+bool node_is_last(const struct node *node);
 /* Puts the URL of a shard's store; ask buf_ok(). */
 void node_put_store(const struct node *node, size_t shard, struct buf *out);
 

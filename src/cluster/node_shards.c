@@ -200,6 +200,12 @@ static void close_host(struct node *node, struct host *h)
     openers_push(node->closers, &h->work);
 }
 
+bool node_is_last(const struct node *node)
+{
+    return node->stopping && !directory_is_lost(node->directory) &&
+           !share_has_heir(directory_view(node->directory));
+}
+
 /* A client that takes its answer slowly must not keep the shard from all others: it can ask again,
  * and a stream goes on where it was. */
 static void close_when_quiet(struct node *node, struct host *h)
@@ -224,7 +230,7 @@ void node_tend_hosts(struct node *node)
             failed(node, h->shard);
         } else if (h->state == HOST_SERVING && h->ends_calls && engine_calls_ended(h->engine)) {
             leave(node, h);
-        } else if (h->state == HOST_LEAVING) {
+        } else if (h->state == HOST_LEAVING && !(node->has_clients && node_is_last(node))) {
             close_when_quiet(node, h);
         }
     }

@@ -113,3 +113,12 @@ void share_plan(const struct cluster_view *view, enum share_move moves[static CL
         give(view, false, moves);
     give_held(view, moves);
 }
+
+bool share_has_heir(const struct cluster_view *view)
+{
+    for (size_t i = 0; i < view->node_count; i++) {
+        if ((int)i != view->self && takes(&view->nodes[i]))
+            return true;
+    }
+    return false;
+}

@@ -13,4 +13,7 @@ enum share_move { SHARE_STAY, SHARE_TAKE, SHARE_GIVE };
 /* What view->self does with each shard. */
 void share_plan(const struct cluster_view *view, enum share_move moves[static CLUSTER_SHARDS_MAX]);
 
+/* Is there another node that takes shards which view->self gives up? */
+bool share_has_heir(const struct cluster_view *view);
+
 #endif

@@ -361,6 +361,7 @@ static void begin_drain(struct server *s, const char *reason, int64_t ms_max)
     notify_systemd("STOPPING=1");
     s->draining = true;
     s->drain_until_ms = env_mono_ms(&ENV_SYSTEM) + ms_max;
+    node_has_clients(s->node, true); /* until the next turn has counted them */
     node_drain(s->node);
     if (s->front != NULL)
         front_drain(s->front);
@@ -451,6 +452,8 @@ static void turn(struct server *s)
     http_server_turn(s->http);
     if (s->metrics_http != NULL)
         http_server_turn(s->metrics_http);
+    if (s->draining)
+        node_has_clients(s->node, open_connections(s) > 0);
     node_round_end(s->node);
     if (node_failed(s->node) && !s->draining)
         begin_drain(s,

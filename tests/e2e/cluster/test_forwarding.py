@@ -1,6 +1,8 @@
 """Any node of a cluster answers any request: it forwards those of tenants whose shards another node has."""
+import contextlib
 import http.client
 import json
+import signal
 import sys
 import threading
 import uuid
@@ -9,7 +11,7 @@ import pytest
 
 import rawhttp
 from harness import ROOT, ROOT_KEY, together, wait_until
-from nodes import bearer, nodes, tenants_of_both
+from nodes import bearer, nodes, owners, tenants_of_both
 
 sys.path.append(str(ROOT / "tests/tools"))
 import with_postgres  # noqa: E402
@@ -269,6 +271,61 @@ def test_a_request_that_claims_to_be_forwarded_is_refused(postgres, tmp_path):
         for token in ("x", "a 1 1 0 4 15 Kg - - AAAA", ""):
             r = api.get("/api/v1/runs", tenant="t", headers={"X-Pawl-Forwarded": token})
             assert r.status == 401 and r.code == "UNAUTHENTICATED", (token, r)
+
+
+def test_a_node_that_stops_waits_for_requests_in_progress_and_answers_them(postgres, tmp_path):
+    """By then the other one has its shards."""
+    with nodes(postgres, tmp_path) as servers, contextlib.ExitStack() as stack:
+        leaving, staying = servers
+        wires = []
+        for tenant in tenants_of_both(servers, 4):
+            leaving.client().workflow(tenant)
+            head = [f"X-Tenant-ID: {tenant}", "Content-Type: application/json", "Content-Length: 2", "Expect: 100-continue"]
+            wires.append(stack.enter_context(rawhttp.Wire(leaving.port)))
+            wires[-1].send(rawhttp.request("POST", "/api/v1/workflows/hold/runs", headers=head))
+            assert wires[-1].answer().status == 100  # the head is in, the body is awaited
+        leaving.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: set(owners(staying)) == {"n1"}, "the other node has all shards")
+        for wire in wires:
+            assert leaving.process.poll() is None, "a request is in progress"
+            wire.send(b"{}")
+            reply = wire.answer()
+            assert reply.status == 200 and reply.header("Connection") == "close" and wire.closed(), reply
+        assert leaving.ended() == 0
+
+
+def is_refused(port):
+    try:
+        rawhttp.Wire(port).sock.close()
+        return False
+    except ConnectionRefusedError:
+        return True
+
+
+def test_the_last_node_answers_requests_in_progress_before_it_stops(postgres, tmp_path):
+    """As a server with a file does: it refuses what changes something, and leaves no key behind."""
+    with nodes(postgres, tmp_path, count=1) as [last], contextlib.ExitStack() as stack:
+        last.client().workflow("t")
+        known = last.client().start("t", key="known").json["run_id"]
+        head = ["X-Tenant-ID: t", "Content-Type: application/json", "Content-Length: 2", "Expect: 100-continue"]
+        validate, start, _ = wires = [stack.enter_context(rawhttp.Wire(last.port)) for _ in range(3)]
+        for wire, path in zip(wires, ("validate", "runs", "runs")):
+            wire.send(rawhttp.request("POST", f"/api/v1/workflows/hold/{path}", headers=[*head, *(["Idempotency-Key: k"] if path == "runs" else [])]))
+            assert wire.answer().status == 100
+        last.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: is_refused(last.port), "it drains")
+        for wire, status in ((validate, 200), (start, 503)):
+            wire.send(b"{}")
+            reply = wire.answer()
+            assert reply.status == status and reply.header("Connection") == "close", reply
+        assert reply.json["code"] == "SHUTTING_DOWN" and int(reply.header("Retry-After")) >= 1
+        assert last.process.poll() is None, "a request is in progress"
+        last.process.send_signal(signal.SIGTERM)
+        assert last.ended() == 0
+        last.start()
+        wait_until(lambda: None not in owners(last), "its shards are served")
+        assert [last.client().start("t", key=key).json["created"] for key in ("known", "k")] == [False, True]
+        assert last.client().start("t", key="known").json["run_id"] == known
 
 
 def test_a_node_that_dies_is_replaced_and_nothing_is_lost(postgres, tmp_path):

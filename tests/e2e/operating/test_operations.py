@@ -258,7 +258,7 @@ def test_a_signal_drains(number):
         assert again.json["created"] is False and again.json["run_id"] == started.json["run_id"]
 
 
-@pytest.mark.one_node("the request in progress is for a shard whose node has ended: all are stopped at once")
+@pytest.mark.one_node("all nodes stop at once, and no other is left for the shard of the request; cluster/test_forwarding.py stops one after the other")
 def test_a_drain_waits_for_a_request_in_progress_and_a_second_signal_does_not():
     with harness.server() as s:
         with rawhttp.Wire(s.port) as slow, rawhttp.Wire(s.port) as stuck:

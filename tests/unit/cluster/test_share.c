@@ -176,6 +176,20 @@ static void others_take_at_once_what_a_stopping_node_frees(void **state)
     assert_int_equal(moves_of(&view, 1, SHARE_TAKE), 8);
 }
 
+static void a_node_that_stops_has_an_heir_if_another_takes_shards(void **state)
+{
+    (void)state;
+    struct cluster_view view = view_of(3, 4);
+    view.nodes[0].stopping = true;
+    assert_true(share_has_heir(&view));
+    view.nodes[1].lease_ms = 0;
+    assert_true(share_has_heir(&view));
+    view.nodes[2].draining = true;
+    assert_false(share_has_heir(&view));
+    view.nodes[1] = (struct cluster_node){.lease_ms = 1, .stopping = true};
+    assert_false(share_has_heir(&view));
+}
+
 static void a_shard_that_a_command_asked_for_is_given_up_and_left_alone(void **state)
 {
     (void)state;
@@ -205,6 +219,7 @@ int main(void)
         cmocka_unit_test(one_shard_moves_at_a_time),
         cmocka_unit_test(nothing_moves_between_nodes_that_are_even),
         cmocka_unit_test(a_drained_node_gives_all_up_and_takes_none),
+        cmocka_unit_test(a_node_that_stops_has_an_heir_if_another_takes_shards),
         cmocka_unit_test(others_take_at_once_what_a_stopping_node_frees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
