@@ -4,6 +4,7 @@ A hint is an HTML comment, which readers do not see, right above a block:
 
     <!-- docs-test: not run: REASON -->              the block cannot be run in a test
     <!-- docs-test: refusals: CODE, CODE -->         the block shows these refusals; any other fails
+    <!-- docs-test: refusals on postgres: CODE -->   the same, of a block for a store in a file
     <!-- docs-test: until: REGEX -->                 each command of the block runs until it has printed this
     <!-- docs-test: own port -->                     what the block starts listens on a port of its own instead of the page's
     <!-- docs-test: file: NAME -->                   the block is the content of a file
@@ -20,6 +21,7 @@ import subprocess
 
 import cli
 import harness
+import stores
 
 SHELLS = ("sh", "bash", "console")
 PORTS = re.compile(r"\b(7295|7296|4222)\b")
@@ -210,7 +212,8 @@ def faults(page):
     for n, block in enumerate(page.blocks):
         printed = page.read("out", n)
         failed = page.read("failures", n).splitlines()
-        expected = {c.strip() for c in block.hints.get("refusals", "").split(",") if c.strip()}
+        hints = [block.hints.get("refusals", ""), block.hints.get("refusals on postgres", "") if stores.POSTGRES else ""]
+        expected = {c.strip() for hint in hints for c in hint.split(",") if c.strip()}
         found = refusals(printed)
         if found != expected:
             wrong.append(f"{block.where}: refusals {sorted(found)}, expected {sorted(expected)}\n{printed}")
