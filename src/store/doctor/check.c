@@ -66,8 +66,7 @@ const struct invariant INVARIANTS[] = {
      " WHERE t.active_runs <> COALESCE(c.n, 0)"},
     {CHECK_SLOTS, CHECK_FULL | CHECK_QUICK | CHECK_DERIVED,
      "a row of the log of counters is damaged, or is of no tenant",
-     "SELECT NULL, NULL, num, NULL FROM counter_log WHERE counters NOT LIKE '[[%]]'"
-     " OR trim(counters, '0123456789,-[]') <> ''"
+     "SELECT NULL, NULL, num, NULL FROM counter_log WHERE " LISTS_ARE_DAMAGED("counters")
      " UNION ALL SELECT NULL, NULL, c.tenant, NULL FROM logged_counters c"
      " LEFT JOIN tenants t ON t.num = c.tenant WHERE t.num IS NULL"
      " OR COALESCE(c.active_runs, -1) < 0 OR COALESCE(c.queued_runs, -1) < 0"

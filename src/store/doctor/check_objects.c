@@ -7,6 +7,7 @@
 #include "domain/admission/admission.h"
 #include "domain/calendar/schedule.h"
 #include "domain/role.h"
+#include "store/doctor/derived.h"
 
 #define WORD(symbol, name) ", '" name "'"
 #define WORD_OF_ROLE(symbol, name, may) ", '" name "'"
@@ -102,8 +103,10 @@ const struct invariant OBJECT_INVARIANTS[] = {
      "SELECT NULL, run, seq, NULL FROM timeline WHERE seq < 1 OR " TIME_IS_BAD("at")
      " OR (type = '' AND (data IS NULL OR NOT json_valid(data)))"},
     {CHECK_OBJECTS, CHECK_FULL, "a pack of the feed is damaged",
-     "SELECT tenant, NULL, num, NULL FROM feed_packs"
-     " WHERE earlier NOT LIKE '[[%]]' OR trim(earlier, '0123456789,-[]') <> ''"},
+     "SELECT tenant, NULL, num, NULL FROM feed_packs WHERE " LISTS_ARE_DAMAGED("earlier")
+     " UNION ALL SELECT NULL, NULL, pack, NULL FROM feed WHERE tenant IS NULL OR run IS NULL"
+     " OR first_seq IS NULL OR last_seq IS NULL OR " COUNT_IS_BAD("tenant") " OR " COUNT_IS_BAD("run")
+     " OR " COUNT_IS_BAD("first_seq") " OR " COUNT_IS_BAD("last_seq")},
 };
 /* clang-format on */
 

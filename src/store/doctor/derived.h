@@ -8,6 +8,21 @@
 /* A list of scopes as "3,17" has this number in it. */
 #define LIST_HAS(list, num) "(',' || " list " || ',' LIKE '%,' || CAST(" num " AS TEXT) || ',%')"
 
+/* The numbers in a text like "[[1,-2,3,4],[5,6,7,8]]", without signs, between commas. */
+#define NUMBERS_IN(text)                                                                           \
+    "replace(',' || replace(substr(" text ", 3, CASE WHEN " text " LIKE '[[%]]' THEN length(" text \
+    ") - 4 ELSE 0 END), '],[', ',') || ',', ',-', ',')"
+#define COUNT_OF(character, text) \
+    "(length(" text ") - length(replace(" text ", '" character "', '')))"
+/* Of a text of another form: another character, an empty number, one that begins with 0, or not
+ * four times as many as there are lists. */
+/* clang-format off */
+#define LISTS_ARE_DAMAGED(text) \
+    "(trim(" NUMBERS_IN(text) ", '0123456789,') <> '' OR " NUMBERS_IN(text) " LIKE '%,,%'" \
+    " OR replace(replace(" NUMBERS_IN(text) ", ',', ',,'), ',0,', '') LIKE '%,0%'" \
+    " OR " COUNT_OF(",", NUMBERS_IN(text)) " - 1 <> 4 * (" COUNT_OF("[", text) " - 1))"
+/* clang-format on */
+
 /* Of a run: under way, by itself or as part of another. */
 #define RUN_IS_ACTIVE                                                 \
     "(status = 'pending' OR status = 'running' OR status = 'waiting'" \

@@ -276,6 +276,10 @@ static const struct damage DAMAGES[] = {
     {"INSERT INTO counter_log VALUES (1, '[[1,4,')", {COUNTER_LOG}},
     {"INSERT INTO counter_log VALUES (1, '[[1,3,3]]')", {COUNTER_LOG}},
     {"INSERT INTO counter_log VALUES (1, '[[1,x,3,0]]')", {COUNTER_LOG}},
+    {"INSERT INTO counter_log VALUES (1, '[[1,,3,0]]')", {COUNTER_LOG}},
+    {"INSERT INTO counter_log VALUES (1, '[[1,3,3,0]],[[2,1,0,0]]')", {COUNTER_LOG}},
+    {"INSERT INTO counter_log VALUES (1, '[[1,3,03,0]]')", {COUNTER_LOG}},
+    {"INSERT INTO counter_log VALUES (1, '[[1,99999999999999999999,3,0]]')", {COUNTER_LOG}},
     {"INSERT INTO counter_log VALUES (1, '[[9,0,0,0]]')", {COUNTER_LOG}},
     {"UPDATE scopes SET active_runs = 3 WHERE num = 1", {LIMIT_ACTIVE}},
     {"INSERT INTO slots (scope, run) VALUES (2, 7)", {LIMIT_ACTIVE, SLOT_STRAY}},
@@ -419,6 +423,30 @@ static const struct damage DAMAGES[] = {
      " (2, 1, 7, 1, 1, 5, '[[1,0,')", {"a pack of the feed is damaged"}},
     {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at, earlier) VALUES"
      " (2, 1, 7, 1, 1, 5, '')", {"a pack of the feed is damaged"}},
+    {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at, earlier) VALUES"
+     " (2, 1, 7, 1, 1, 5, '[]')", {"a pack of the feed is damaged"}},
+    {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at, earlier) VALUES"
+     " (2, 1, 7, 1, 1, 5, '[[]]')", {"a pack of the feed is damaged"}},
+    {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at, earlier) VALUES"
+     " (2, 1, 7, 1, 1, 5, '[[1,,1,1]]')", {"a pack of the feed is damaged"}},
+    {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at, earlier) VALUES"
+     " (2, 1, 7, 1, 1, 5, '[[1,0,1]]')", {"a pack of the feed is damaged"}},
+    {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at, earlier) VALUES"
+     " (2, 1, 7, 1, 1, 5, '[[1,0,1,1,1]]')", {"a pack of the feed is damaged"}},
+    {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at, earlier) VALUES"
+     " (2, 1, 7, 1, 1, 5, '[[1,0,1],[1,0,1,1,1]]')", {"a pack of the feed is damaged"}},
+    {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at, earlier) VALUES"
+     " (2, 1, 7, 1, 1, 5, '[[1,0,1,99999999999999999999]]')", {"a pack of the feed is damaged"}},
+    {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at, earlier) VALUES"
+     " (2, 1, 7, 1, 1, 5, '[[1,0,1,-]]')", {"a pack of the feed is damaged"}},
+    {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at, earlier) VALUES"
+     " (2, 1, 7, 1, 1, 5, '[[1,0,1,1]]]')", {"a pack of the feed is damaged"}},
+    {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at, earlier) VALUES"
+     " (2, 1, 7, 1, 1, 5, '[[1,0,1,1][1,0,1,1]]')", {"a pack of the feed is damaged"}},
+    {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at, earlier) VALUES"
+     " (2, 1, 7, 1, 1, 5, '[[1,00,1,1]]')", {"a pack of the feed is damaged"}},
+    {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at, earlier) VALUES"
+     " (2, 1, 7, 1, 1, 5, '[[1,-6,1,1],[1,0,1,10]]')", {NULL}},
     {"UPDATE indexed SET through = 10 WHERE name = 'runs'", {INDEX_MISSING, HOLDING_MISSING}},
     {"DELETE FROM run_blocks WHERE num = 4", {INDEX_MISSING}},
     {"UPDATE run_blocks SET runs = ',0,2,' WHERE num = 5", {INDEX_MISSING}},
