@@ -106,7 +106,7 @@ const struct invariant OBJECT_INVARIANTS[] = {
      "SELECT tenant, NULL, num, NULL FROM feed_packs WHERE " LISTS_ARE_DAMAGED("earlier")
      " UNION ALL SELECT NULL, NULL, pack, NULL FROM feed WHERE tenant IS NULL OR run IS NULL"
      " OR first_seq IS NULL OR last_seq IS NULL OR " COUNT_IS_BAD("tenant") " OR " COUNT_IS_BAD("run")
-     " OR " COUNT_IS_BAD("first_seq") " OR " COUNT_IS_BAD("last_seq")},
+     " OR " COUNT_IS_BAD("first_seq") " OR " COUNT_IS_BAD("last_seq") " OR last_seq < first_seq - 1"},
 };
 /* clang-format on */
 

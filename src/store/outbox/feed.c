@@ -4,12 +4,12 @@
 #include "base/digits.h"
 #include "store/columns.h"
 
-#define FEED_COLUMNS(X, p)             \
-    X(p, 1, INT, num, num)             \
-    X(p, 2, INT, tenant, tenant)       \
-    X(p, 3, INT, run, owner)           \
-    X(p, 4, INT, first_seq, first_seq) \
-    X(p, 5, INT, last_seq, last_seq)   \
+#define FEED_COLUMNS(X, p)               \
+    X(p, 1, COUNT, num, num)             \
+    X(p, 2, COUNT, tenant, tenant)       \
+    X(p, 3, COUNT, run, owner)           \
+    X(p, 4, COUNT, first_seq, first_seq) \
+    X(p, 5, COUNT, last_seq, last_seq)   \
     X(p, 6, INT, at, at)
 COLUMNS_NUMBERED(FEED_COLUMNS, FEED);
 #define SELECT_PACKS COLUMNS_SELECT(FEED_COLUMNS, "") ", earlier FROM feed_packs"
@@ -55,7 +55,7 @@ static bool take_char(struct str *text, char c)
     return true;
 }
 
-/* A number of 19 digits at most and what follows it. */
+/* A number within 60 bits, which has 19 digits at most, and what follows it. */
 static bool take_number(struct str *text, int64_t *ret, char follows)
 {
     bool negative = take_char(text, '-');
@@ -66,8 +66,21 @@ static bool take_number(struct str *text, int64_t *ret, char follows)
         number = number * 10 + (uint64_t)(text->ptr[digits++] - '0');
     text->ptr += digits;
     text->len -= digits;
+    if (digits == 0 || number >= (uint64_t)DB_COUNT_END)
+        return false;
     *ret = negative ? -(int64_t)number : (int64_t)number;
-    return digits > 0 && number < (uint64_t)DB_COUNT_END && take_char(text, follows);
+    return take_char(text, follows);
+}
+
+static bool take_count(struct str *text, int64_t *ret, char follows)
+{
+    return take_number(text, ret, follows) && *ret >= 0;
+}
+
+/* A row that has no owner's events ends before it begins. */
+static bool is_range(const struct feed_row *row)
+{
+    return row->last_seq >= row->first_seq - 1;
 }
 
 /* The rows before the last one, which is rows[0] and becomes the last of the result. Returns how
@@ -80,10 +93,12 @@ static size_t unpack(struct str text, struct feed_row rows[static FEED_PACK_ROWS
         struct feed_row *r = &rows[count++];
         *r = (struct feed_row){.at = last.at};
         if (count == FEED_PACK_ROWS_MAX || !take_char(&text, '[') ||
-            !take_number(&text, &r->tenant, ',') || !take_number(&text, &r->owner, ',') ||
-            !take_number(&text, &r->first_seq, ',') || !take_number(&text, &r->last_seq, ']'))
+            !take_count(&text, &r->tenant, ',') || !take_number(&text, &r->owner, ',') ||
+            !take_count(&text, &r->first_seq, ',') || !take_count(&text, &r->last_seq, ']'))
             return 0;
         r->owner += last.owner;
+        if (r->owner < 0 || !is_range(r))
+            return 0;
     } while (take_char(&text, ','));
     if (!take_char(&text, ']') || text.len > 0)
         return 0;
@@ -98,6 +113,8 @@ static size_t read_pack(struct db_rows *packs, struct feed_row rows[static FEED_
 {
     struct str text = db_str(packs, FEED_COLUMNS_END);
     rows[0] = (struct feed_row){FEED_COLUMNS(COLUMN_READ, packs)};
+    if (!is_range(&rows[0]))
+        db_damaged(packs, FEED_AT_last_seq);
     if (text.ptr == NULL)
         return 1;
     size_t count = take_char(&text, '[') ? unpack(text, rows) : 0;
@@ -282,8 +299,8 @@ static enum err each_source(struct db *db, const struct feed_row *rows, size_t c
         " WHERE t.num = f.tenant ORDER BY f.place LIMIT 16";
     struct db_value values[2 * SOURCES_TOGETHER];
     for (size_t i = 0; i < SOURCES_TOGETHER; i++) {
-        values[2 * i] = DB_I(i < count ? rows[i].tenant : -1);
-        values[2 * i + 1] = DB_I(i < count ? rows[i].owner : -1);
+        values[2 * i] = i < count ? DB_I(rows[i].tenant) : DB_N();
+        values[2 * i + 1] = i < count ? DB_I(rows[i].owner) : DB_N();
     }
     struct db_rows *found = db_query_values(db, SQL, values, ARRAY_LEN(values));
     while (*more && db_next(found)) {
@@ -340,8 +357,11 @@ enum err feed_count_events(struct db *db, int64_t after, int64_t *ret)
         enum err e = walk_on(db, &w, rows, ARRAY_LEN(rows), &count);
         if (e != ERR_OK)
             return e;
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < count; i++) {
             events += rows[i].last_seq - rows[i].first_seq + 1;
+            if (events >= DB_COUNT_END)
+                return ERR_DAMAGED;
+        }
     }
     *ret = events;
     return ERR_OK;

@@ -447,6 +447,10 @@ static const struct damage DAMAGES[] = {
      " (2, 1, 7, 1, 1, 5, '[[1,00,1,1]]')", {"a pack of the feed is damaged"}},
     {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at, earlier) VALUES"
      " (2, 1, 7, 1, 1, 5, '[[1,-6,1,1],[1,0,1,10]]')", {NULL}},
+    {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at) VALUES (2, 1, 7, 5, 3, 5)",
+     {"a pack of the feed is damaged"}},
+    {"INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at) VALUES (2, -1, 7, 1, 1, 5)",
+     {"a pack of the feed is damaged"}},
     {"UPDATE indexed SET through = 10 WHERE name = 'runs'", {INDEX_MISSING, HOLDING_MISSING}},
     {"DELETE FROM run_blocks WHERE num = 4", {INDEX_MISSING}},
     {"UPDATE run_blocks SET runs = ',0,2,' WHERE num = 5", {INDEX_MISSING}},

@@ -280,6 +280,17 @@ static void a_damaged_pack_is_an_error(void **state)
         "UPDATE feed_packs SET earlier = '[[1,--2,3,4]]'",
         "UPDATE feed_packs SET earlier = '[[1,12345678901234567890,3,4]]'",
         "UPDATE feed_packs SET earlier = '[[1,1152921504606846976,3,4]]'",
+        "UPDATE feed_packs SET earlier = '[[1,-9223372036854775808,3,4]]'",
+        "UPDATE feed_packs SET earlier = '[[-1,2,3,4]]'",
+        "UPDATE feed_packs SET earlier = '[[1,-7,3,4]]'",
+        "UPDATE feed_packs SET earlier = '[[1,2,-3,4]]'",
+        "UPDATE feed_packs SET earlier = '[[1,2,3,-4]]'",
+        "UPDATE feed_packs SET earlier = '[[1,2,5,3]]'",
+        "UPDATE feed_packs SET earlier = '[[1,2,3,4]]', run = 9223372036854775807",
+        "UPDATE feed_packs SET run = -9223372036854775807 - 1",
+        "UPDATE feed_packs SET run = 6, tenant = -1",
+        "UPDATE feed_packs SET tenant = 1, first_seq = -9223372036854775807 - 1",
+        "UPDATE feed_packs SET first_seq = 5, last_seq = 3",
     };
     struct db *db = open_writer(path_in(*state, "x.db").text);
     const struct feed_row rows[] = {{1, 1, 5, 1, 1, 9}, {2, 1, 6, 1, 1, 9}};
@@ -290,6 +301,38 @@ static void a_damaged_pack_is_an_error(void **state)
         assert_ok(db_exec_values(db, DAMAGES[i], NULL, 0, NULL));
         assert_int_equal(feed_count_events(db, 0, &events), ERR_DAMAGED);
     }
+    db_close(db);
+}
+
+/* Each of them might be, but not all. */
+static void rows_with_more_events_than_any_store_has_are_an_error(void **state)
+{
+    struct db *db = open_writer(path_in(*state, "x.db").text);
+    struct feed_row rows[20];
+    int64_t events;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        rows[i] = (struct feed_row){(int64_t)i + 1, 1, 5, 1, DB_COUNT_END - 1, 9};
+    assert_ok(db_begin(db));
+    assert_ok(feed_insert(db, rows, ARRAY_LEN(rows)));
+    assert_int_equal(feed_count_events(db, 0, &events), ERR_DAMAGED);
+    db_close(db);
+}
+
+/* The places that a statement has and a slice does not need must not be taken for one. */
+static void a_tenant_with_a_damaged_number_gets_no_rows(void **state)
+{
+    static const char SQL[] = "UPDATE tenants SET num = -1 WHERE num = 2";
+    struct db *db = open_writer(path_in(*state, "x.db").text);
+    const struct feed_row row = {1, 1, 5, 1, 1, 9};
+    model[0] = row;
+    model_count = 1;
+    assert_ok(db_begin(db));
+    put_tenants(db);
+    assert_ok(feed_insert(db, &row, 1));
+    assert_ok(db_exec_values(db, SQL, NULL, 0, NULL));
+    struct expected x = {.through = INT64_MAX, .stop = 9};
+    assert_ok(feed_sources(db, 0, 9, take_source, &x));
+    assert_int_equal(x.given, 1);
     db_close(db);
 }
 
@@ -328,6 +371,8 @@ int main(void)
         folder_test(rows_of_a_commit_share_a_pack),
         folder_test(a_pack_is_swept_when_all_of_it_may_be),
         folder_test(a_damaged_pack_is_an_error),
+        folder_test(rows_with_more_events_than_any_store_has_are_an_error),
+        folder_test(a_tenant_with_a_damaged_number_gets_no_rows),
         folder_test(a_pack_that_is_too_long_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
