@@ -70,6 +70,7 @@ static void close_lane(struct postgres_db *session)
     session->conn = NULL;
     session->fenced = false;
     session->prelude_due = 0;
+    session->names_sent = NULL; /* they are the writers', who may go; the next session knows none */
 }
 
 /* The first transaction of a writer in a session. A server that has lost the writer's last commit

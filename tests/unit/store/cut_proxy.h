@@ -16,6 +16,8 @@ enum cut {
     CUT_COMMIT, /* the server never sees it */
     CUT_ANSWER, /* the server has committed, the client does not hear of it */
     CUT_SERVER, /* the server crashes before it sees it */
+    CUT_FENCES, /* not a commit: the server never sees the fences of a common one */
+    CUT_SENSE,  /* nor that: the server does not understand which commit it is asked for */
 };
 
 enum { CUT_SESSIONS_MAX = 512 };
@@ -48,13 +50,22 @@ static inline struct sockaddr_un socket_in(const char *folder)
     return address;
 }
 
-static inline bool has_commit(const char *bytes, size_t len)
+/* What the next cut waits for. */
+static inline const char *words_of(enum cut cut)
 {
-    for (size_t i = 0; i + 6 <= len; i++) {
-        if (memcmp(bytes + i, "COMMIT", 6) == 0)
-            return true;
+    return cut == CUT_FENCES  ? "EXECUTE fences"
+           : cut == CUT_SENSE ? "SELECT num FROM commits"
+                              : "COMMIT";
+}
+
+static inline char *find_words(char *bytes, size_t len, const char *words)
+{
+    size_t size = strlen(words);
+    for (size_t i = 0; i + size <= len; i++) {
+        if (memcmp(bytes + i, words, size) == 0)
+            return bytes + i;
     }
-    return false;
+    return NULL;
 }
 
 /* Passes on what has come; false: the session is over. */
@@ -68,7 +79,9 @@ static inline bool pass_on(struct cut_proxy *p, int client, int server)
     ssize_t got = read(from_client ? client : server, bytes, sizeof(bytes));
     if (got <= 0)
         return false;
-    bool commits = from_client && has_commit(bytes, (size_t)got);
+    const char *words = words_of(atomic_load(&p->cut));
+    char *found = from_client ? find_words(bytes, (size_t)got, words) : NULL;
+    bool commits = found != NULL;
     if (commits && atomic_load(&p->spared) > 0) {
         (void)atomic_fetch_sub(&p->spared, 1);
         commits = false;
@@ -79,13 +92,15 @@ static inline bool pass_on(struct cut_proxy *p, int client, int server)
         while (read(server, bytes, sizeof(bytes)) > 0)
             continue; /* until all its sessions end, a server takes new ones as if it were well */
     }
-    if (cut == CUT_COMMIT || cut == CUT_SERVER)
+    if (cut == CUT_COMMIT || cut == CUT_SERVER || cut == CUT_FENCES)
         return false;
+    if (cut == CUT_SENSE)
+        found[0] = '?';
     if (write(from_client ? server : client, bytes, (size_t)got) != got)
         return false;
     if (cut == CUT_ANSWER)
         (void)!read(server, bytes, sizeof(bytes)); /* it has answered */
-    return cut == CUT_NOTHING;
+    return cut == CUT_NOTHING || cut == CUT_SENSE;
 }
 
 static inline void *cut_session_main(void *ctx)

@@ -291,6 +291,30 @@ static void a_common_commit_that_never_arrived_is_aborted_for_each(void **state)
     close_shards(&s);
 }
 
+/* What it had sent of them may not have come to its end. */
+static void a_session_that_was_lost_forgets_the_statements_of_writers_that_close(void **state)
+{
+    struct shards s;
+    open_shards(&s, state);
+    gather(&s, 2);
+    atomic_store(&s.proxy.cut, CUT_FENCES);
+    let_go(&s);
+    for (int i = HELD; i < SHARDS; i++) {
+        assert_ok(s.writers[i].err);
+        db_close(s.writers[i].db);
+        s.writers[i].db = open_shard(&s, s.group, i);
+        assert_ok(note(s.writers[i].db, 3));
+    }
+    gather(&s, 4);
+    atomic_store(&s.proxy.cut, CUT_SENSE);
+    let_go(&s);
+    assert_int_equal(atomic_load(&s.proxy.cut), CUT_NOTHING);
+    for (int i = HELD; i < SHARDS; i++)
+        assert_ok(s.writers[i].err);
+    assert_int_equal(transactions(&s), SHARDS - HELD);
+    close_shards(&s);
+}
+
 /* As after a crash that has lost the end of the log: the writer's own session would be gone. */
 static void nobody_commits_together_where_the_last_commit_of_one_is_missing(void **state)
 {
@@ -342,6 +366,7 @@ static void what_is_acknowledged_is_there_and_what_is_aborted_is_not(void **stat
     struct history histories[SHARDS];
     atomic_int running = SHARDS;
     int cuts = 0;
+    int lost = 0;
     open_shards(&s, state);
     for (int i = 0; i < SHARDS; i++) {
         histories[i] = (struct history){.writer = &s.writers[i], .running = &running};
@@ -353,14 +378,18 @@ static void what_is_acknowledged_is_there_and_what_is_aborted_is_not(void **stat
         if (cuts < CUTS && atomic_compare_exchange_strong(&s.proxy.cut, &none,
                                                           cuts % 2 == 0 ? CUT_ANSWER : CUT_COMMIT))
             cuts++;
+        sched_yield();
     }
     for (int i = 0; i < SHARDS; i++) {
         assert_int_equal(pthread_join(s.writers[i].thread, NULL), 0);
         for (int k = 0; k < ROUNDS; k++) {
             assert_true(histories[i].err[k] == ERR_OK || histories[i].err[k] == ERR_STORE_BUSY);
             assert_int_equal(has_note(&s, i, 100 + k), histories[i].err[k] == ERR_OK);
+            lost += histories[i].err[k] != ERR_OK;
         }
     }
+    assert_int_equal(cuts, CUTS);
+    assert_true(lost > 0);
     close_shards(&s);
 }
 
@@ -372,6 +401,7 @@ int main(void)
         folder_test(a_row_that_breaks_a_rule_aborts_its_own_shard_only),
         folder_test(a_common_commit_whose_answer_was_lost_is_found_out_by_each),
         folder_test(a_common_commit_that_never_arrived_is_aborted_for_each),
+        folder_test(a_session_that_was_lost_forgets_the_statements_of_writers_that_close),
         folder_test(nobody_commits_together_where_the_last_commit_of_one_is_missing),
         folder_test(a_shard_in_another_schema_commits_alone),
         folder_test(what_is_acknowledged_is_there_and_what_is_aborted_is_not),
