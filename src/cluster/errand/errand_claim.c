@@ -109,6 +109,7 @@ bool errand_next_claim(struct errand *e, struct arena *arena, int64_t now_ms,
                        struct errand_step *ret)
 {
     struct claim_errand *claim = &e->claim;
+    assert(e->count > 0);
     if (claim->body.ptr == NULL ? claim->at == e->count : !takes_more(claim))
         return false;
     if (claim->body.ptr == NULL) {
@@ -158,8 +159,10 @@ bool errand_take_jobs(struct errand *e, const struct http_reply *reply)
         errand_shard_has_none(e);
         return claim->count == 0 && reply->status != 503;
     }
-    if (json_read_kept(reply->body, &answer) != ERR_OK)
+    if (json_read_kept(reply->body, &answer) != ERR_OK) {
+        errand_shard_has_none(e); /* asked again, it would lease more jobs that nobody gets */
         return claim->count == 0; /* as it is */
+    }
     const struct json *jobs = json_member(answer, STR("jobs"));
     int64_t count = (int64_t)json_length(jobs);
     bool as_it_is = claim->has_key && count > 0; /* it may be a replay, and says so */
