@@ -96,6 +96,8 @@ static bool is_served(const struct route *r, bool aside)
 const struct route *route_find(struct str method, struct str path, bool aside,
                                struct str ret_params[static PARAMS_MAX])
 {
+    if (method.len == 0)
+        return NULL;
     if (str_is(method, "HEAD"))
         method = STR("GET");
     for (size_t i = 0; i < ARRAY_LEN(TABLES); i++) {

@@ -170,6 +170,7 @@ static void a_path_below_the_console_is_one_part_however_deep(void **state)
     assert_true(params[0].ptr == NULL);
     assert_null(route_find(STR("GET"), STR("/consoles/"), false, params));
     assert_null(route_find(STR("GET"), STR("/console/"), true, params));
+    assert_null(route_find(STR_NONE, STR("/console/"), false, params));
     assert_null(route_find(STR("POST"), STR("/console/"), false, params));
 }
 
