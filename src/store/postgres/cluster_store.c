@@ -10,8 +10,12 @@
 
 enum { NUMBER_LEN = 24 };
 
-/* Of the locks by which processes show that they are connected: POSTGRES_LOCK_CLASS + 1. */
-#define SESSION_LOCK_CLASS "1885435757"
+/* Of the locks by which processes show that they are connected. */
+#define SESSION_LOCK_CLASS_NUMBER 1885435757
+#define TEXT_OF(number) #number
+#define TEXT_OF_NUMBER(macro) TEXT_OF(macro)
+#define SESSION_LOCK_CLASS TEXT_OF_NUMBER(SESSION_LOCK_CLASS_NUMBER)
+static_assert(SESSION_LOCK_CLASS_NUMBER == POSTGRES_LOCK_CLASS + 1, "not those of shards");
 /* In a query over nodes. */
 #define IS_CONNECTED                                                                    \
     "hashtext(session)::oid IN (SELECT objid FROM pg_locks WHERE locktype = 'advisory'" \
