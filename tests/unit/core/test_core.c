@@ -1,5 +1,6 @@
 /* The core has no state of its own: the same calls give the same answers and rows, and two cores
- * live side by side. */
+ * live side by side. What has joined a commit that fails is decided again, and background work ends
+ * its turn by the clock that the core is given. */
 #include "store/folder.h"
 
 #include "base/limits.h"
@@ -39,7 +40,8 @@ static int64_t stopped_ns(void *ctx)
 
 static const struct env METER = {.mono_ns = stopped_ns};
 
-static void fixture_open(struct fixture *f, const char *path)
+static void fixture_open_with(struct fixture *f, const char *path, const struct env *meter,
+                              struct claim_source claims)
 {
     static const struct metric_spec FAILURES = {
         "failures", "Failures.", METRIC_COUNTER, {"work", NULL}, NULL};
@@ -49,7 +51,8 @@ static void fixture_open(struct fixture *f, const char *path)
     f->stats = replay_stats_new();
     f->registry = metrics_new();
     struct core_config config = {.db = f->db,
-                                 .meter = &METER,
+                                 .meter = meter,
+                                 .claims = claims,
                                  .stats = f->stats,
                                  .cleanup_failures = metrics_declare(f->registry, &FAILURES)};
     struct core_call call = next_call(f);
@@ -57,6 +60,11 @@ static void fixture_open(struct fixture *f, const char *path)
     problem_init(&p);
     assert_ok(core_open(&config, &call, &p, &f->core));
     problem_release(&p);
+}
+
+static void fixture_open(struct fixture *f, const char *path)
+{
+    fixture_open_with(f, path, &METER, (struct claim_source){0});
 }
 
 static void fixture_close(struct fixture *f)
@@ -68,14 +76,16 @@ static void fixture_close(struct fixture *f)
     buf_release(&f->answers);
 }
 
+static const struct caller CALLER = {.tenant = {"acme", 4},
+                                     .actor = {"me", 2},
+                                     .peer = {"here", 4},
+                                     .role = ROLE_ADMIN,
+                                     .creates_tenant = true};
+
 static void apply(struct fixture *f, struct op *op)
 {
     struct core_call call = next_call(f);
-    op->caller = (struct caller){.tenant = STR("acme"),
-                                 .actor = STR("me"),
-                                 .peer = STR("here"),
-                                 .role = ROLE_ADMIN,
-                                 .creates_tenant = true};
+    op->caller = CALLER;
     assert_ok(core_apply(f->core, &call, op));
     buf_put(&f->answers, str_of(err_code(op->err)));
     buf_put_char(&f->answers, ' ');
@@ -84,25 +94,28 @@ static void apply(struct fixture *f, struct op *op)
     effects_forget(core_effects(f->core));
 }
 
-static void put_workflow(struct fixture *f)
+static void put_workflow_of(struct fixture *f, const char *text)
 {
-    static const char TEXT[] =
-        "{\"steps\":[{\"name\":\"s\",\"type\":\"sleep\",\"duration_ms\":15},"
-        "{\"name\":\"t\",\"type\":\"task\",\"handler\":\"h\",\"needs\":[\"s\"]}]}";
     struct problem p;
     problem_init(&p);
-    struct json *json = json_value_of(str_of(TEXT));
+    struct json *json = json_value_of(str_of(text));
     struct definition *def = NULL;
     assert_ok(definition_parse(json, STR("w"), &p, &def));
     struct op op;
     op_init(&op, &UC_PUT_WORKFLOW);
-    struct put_workflow_input in = {STR("w"), def, str_of(TEXT), sha256_of(str_of(TEXT))};
+    struct put_workflow_input in = {STR("w"), def, str_of(text), sha256_of(str_of(text))};
     op.input = &in;
     apply(f, &op);
     op_release(&op);
     definition_free(def);
     json_free(json);
     problem_release(&p);
+}
+
+static void put_workflow(struct fixture *f)
+{
+    put_workflow_of(f, "{\"steps\":[{\"name\":\"s\",\"type\":\"sleep\",\"duration_ms\":15},"
+                       "{\"name\":\"t\",\"type\":\"task\",\"handler\":\"h\",\"needs\":[\"s\"]}]}");
 }
 
 static void start(struct fixture *f, const char *key)
@@ -246,6 +259,201 @@ static void after_a_failure_between_calls_nothing_is_acknowledged(void **state)
     fixture_close(&f);
 }
 
+/* --- claims that join --- */
+
+/* One that waits, and after whose first job a call of the store fails. */
+struct claimer {
+    struct op op;
+    struct claim_input in;
+    struct str queue;
+    atomic_size_t waiting;
+    int64_t fails_at; /* of the calls that follow, from 1 */
+    int runs;
+};
+
+static enum err claim_then_fail(struct op *op, struct tx *tx)
+{
+    struct claimer *c = op->owner;
+    enum err e = UC_CLAIM_JOBS.write(op, tx);
+    if (++c->runs == 1)
+        failing_arm(
+            &(struct fault){.nth = c->fails_at, .err = ERR_STORE_BUSY, .access = DB_WRITER});
+    return e;
+}
+
+static const struct use_case UC_CLAIM_THEN_FAIL = {.name = "test_claim", .write = claim_then_fail};
+
+static struct op *take_claimer(void *ctx, int64_t tenant, struct str queue)
+{
+    struct claimer *c = ctx;
+    (void)tenant;
+    assert_true(str_eq(queue, c->queue));
+    return atomic_exchange(&c->waiting, 0) > 0 ? &c->op : NULL;
+}
+
+static void claimer_wait(struct claimer *c, int64_t fails_at)
+{
+    c->queue = STR("default");
+    c->in = (struct claim_input){.worker_id = STR("worker"),
+                                 .queues = &c->queue,
+                                 .queue_count = 1,
+                                 .max = 1,
+                                 .lease_ms = 60000};
+    op_init(&c->op, &UC_CLAIM_THEN_FAIL);
+    c->op.caller = CALLER;
+    c->op.input = &c->in;
+    c->op.owner = c;
+    c->runs = 0;
+    c->fails_at = fails_at;
+    atomic_store(&c->waiting, 1);
+}
+
+static int64_t jobs_in(struct fixture *f, const char *state)
+{
+    static const char SQL[] = "SELECT count(*) FROM job_rows WHERE state = $1";
+    assert_ok(db_begin(f->db));
+    struct db_rows *rows = DB_QUERY(f->db, SQL, DB_T(str_of(state)));
+    assert_true(db_next(rows));
+    int64_t count = db_int(rows, 0);
+    assert_ok(db_rows_end(rows));
+    db_rollback(f->db);
+    return count;
+}
+
+/* As many runs as there are ops, in one batch that the claim joins. */
+static void start_together(struct fixture *f, struct op *ops, size_t count)
+{
+    static const struct start_run_input IN = {.workflow_id = {"w", 1},
+                                              .input_text = {"null", 4},
+                                              .labels = {"{}", 2},
+                                              .at_limit = AT_LIMIT_COUNT,
+                                              .start_at = -1};
+    struct core_call call = next_call(f);
+    call.claims_join = true;
+    for (size_t i = 0; i < count; i++) {
+        op_init(&ops[i], &UC_START_RUN);
+        ops[i].caller = CALLER;
+        ops[i].input = &IN;
+        ops[i].next = i + 1 < count ? &ops[i + 1] : NULL;
+    }
+    (void)core_apply(f->core, &call, ops);
+    effects_forget(core_effects(f->core));
+}
+
+/* Every call between the claim and the end of the commit fails once. A start alone is refused then,
+ * and one of several is made in a commit of its own. */
+static void joined_claims_are_decided_again(void **state, size_t starts)
+{
+    struct fixture f;
+    struct claimer claimer = {0};
+    struct op ops[2];
+    struct path path = path_in(*state, "a.db");
+    const struct claim_source source = {&claimer, take_claimer, &claimer.waiting};
+    const char *store = test_store();
+    int64_t given = 0;
+    int64_t nth = 0;
+    bool fired = true;
+    assert_int_equal(setenv("PAWL_TEST_STORE", "failing", 1), 0);
+    fixture_open_with(&f, path.text, &METER, source);
+    put_workflow_of(&f, "{\"steps\":[{\"name\":\"t\",\"type\":\"task\",\"handler\":\"h\"}]}");
+    while (fired) {
+        claimer_wait(&claimer, ++nth);
+        start_together(&f, ops, starts);
+        fired = failing_has_fired();
+        failing_disarm();
+        assert_ptr_equal(core_take_claims(f.core), &claimer.op);
+        assert_int_equal(claimer.runs, fired ? 2 : 1);
+        assert_ok(claimer.op.err);
+        bool refused = fired && starts == 1;
+        for (size_t i = 0; i < starts; i++) {
+            assert_int_equal(ops[i].err, refused ? ERR_STORE_BUSY : ERR_OK);
+            op_release(&ops[i]);
+        }
+        assert_true(claimer.op.answer.keep_waiting == refused);
+        assert_true((claimer.op.answer.handed.len > 0) == !refused);
+        given += !refused;
+        assert_int_equal(jobs_in(&f, "running"), given);
+        op_release(&claimer.op);
+    }
+    assert_true(nth > 2);
+    fixture_close(&f);
+    assert_int_equal(setenv("PAWL_TEST_STORE", store, 1), 0);
+}
+
+static void a_claim_that_joined_a_commit_that_failed_waits_again(void **state)
+{
+    joined_claims_are_decided_again(state, 1);
+}
+
+static void a_claim_that_joined_a_commit_that_failed_gets_a_job_that_is_made_after_it(void **state)
+{
+    joined_claims_are_decided_again(state, 2);
+}
+
+/* --- turns of background work --- */
+
+/* Moves on by `step_ms` whenever somebody looks. */
+struct moving_clock {
+    int64_t ms, step_ms;
+};
+
+static int64_t moving_ns(void *ctx)
+{
+    struct moving_clock *clock = ctx;
+    clock->ms += clock->step_ms;
+    return clock->ms * 1000000;
+}
+
+enum { SLEEPERS = 40, STEP_MS = BACKGROUND_MS_MAX / 10 };
+
+static void a_turn_of_background_work_ends_after_half_a_second(void **state)
+{
+    struct moving_clock clock = {0};
+    const struct env meter = {.mono_ns = moving_ns, .ctx = &clock};
+    struct path path = path_in(*state, "a.db");
+    struct fixture f;
+    fixture_open_with(&f, path.text, &meter, (struct claim_source){0});
+    put_workflow(&f);
+    for (int i = 0; i < SLEEPERS; i++) {
+        char key[16];
+        (void)snprintf(key, sizeof(key), "k%d", i);
+        start(&f, key);
+    }
+    f.calls += 100; /* all are due */
+    clock.step_ms = STEP_MS;
+    int64_t awake = 0;
+    int turns = 0;
+    for (; awake < SLEEPERS; turns++) {
+        int64_t begun = clock.ms;
+        assert_true(turns < 10 * SLEEPERS);
+        struct core_call call = next_call(&f);
+        assert_ok(core_background(f.core, &call));
+        effects_forget(core_effects(f.core));
+        /* The item under way, and what looks at the clock beside it. */
+        assert_in_range(clock.ms - begun, BACKGROUND_MS_MAX, BACKGROUND_MS_MAX + 10 * STEP_MS);
+        awake = jobs_in(&f, "pending");
+    }
+    assert_true(turns > 4);
+    fixture_close(&f);
+}
+
+static void a_turn_of_background_work_that_takes_no_time_does_all_of_it(void **state)
+{
+    struct path path = path_in(*state, "a.db");
+    struct fixture f;
+    fixture_open(&f, path.text);
+    put_workflow(&f);
+    for (int i = 0; i < SLEEPERS; i++) {
+        char key[16];
+        (void)snprintf(key, sizeof(key), "k%d", i);
+        start(&f, key);
+    }
+    f.calls += 100;
+    background(&f);
+    assert_int_equal(jobs_in(&f, "pending"), SLEEPERS);
+    fixture_close(&f);
+}
+
 /* --- opening --- */
 
 static void a_core_without_memory_does_not_open_and_leaves_nothing_behind(void **state)
@@ -284,6 +492,10 @@ int main(void)
         folder_test(the_same_history_gives_the_same_answers_and_rows),
         folder_test(two_cores_in_one_process_do_not_touch_each_other),
         folder_test(after_a_failure_between_calls_nothing_is_acknowledged),
+        folder_test(a_claim_that_joined_a_commit_that_failed_waits_again),
+        folder_test(a_claim_that_joined_a_commit_that_failed_gets_a_job_that_is_made_after_it),
+        folder_test(a_turn_of_background_work_ends_after_half_a_second),
+        folder_test(a_turn_of_background_work_that_takes_no_time_does_all_of_it),
         folder_test(a_core_without_memory_does_not_open_and_leaves_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
