@@ -6,7 +6,8 @@
 
 #include <poll.h>
 
-enum { SMALL_LOG = 256 * 4096 }; /* the schema alone fills a good part of one */
+enum { GIVE_UP_MS = 120 * 1000 }; /* a test that waits longer has failed */
+enum { SMALL_LOG = 256 * 4096 };  /* the schema alone fills a good part of one */
 
 static struct db *open_small_log(const char *path)
 {
@@ -98,8 +99,11 @@ static void a_slice_wants_housekeeping_long_before_the_log_is_full(void **state)
 
 static void until_syncs_wait(int count)
 {
-    while (syncs_waiting() != count)
+    int64_t until = env_mono_ms(&ENV_SYSTEM) + GIVE_UP_MS;
+    while (syncs_waiting() != count) {
+        assert_true(env_mono_ms(&ENV_SYSTEM) < until);
         (void)poll(NULL, 0, 1);
+    }
 }
 
 static void a_sync_that_fails_beside_the_writer_is_noted(void **state)
@@ -136,8 +140,11 @@ static void copies_are_synced_beside_the_writer_before_the_log_starts_again(void
     write_pages(db, &num); /* the pass under way does not copy these */
     assert_true(db_log_bytes(db) < SMALL_LOG);
     release_syncs();
-    while (main_file_syncs() == before)
+    int64_t until = env_mono_ms(&ENV_SYSTEM) + GIVE_UP_MS;
+    while (main_file_syncs() == before) {
+        assert_true(env_mono_ms(&ENV_SYSTEM) < until);
         (void)poll(NULL, 0, 1);
+    }
     db_close(db);
 }
 

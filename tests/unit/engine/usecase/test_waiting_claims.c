@@ -248,13 +248,19 @@ static void run_history(struct fixture *fixture, uint64_t seed)
     free(h);
 }
 
+static int64_t number_from(const char *variable, int64_t usual)
+{
+    const char *text = getenv(variable);
+    int64_t number = usual;
+    if (text != NULL)
+        assert_true(str_to_i64(str_of(text), &number));
+    return number;
+}
+
 static void no_job_lies_beside_a_claim_that_waits_for_it(void **state)
 {
     struct fixture *fixture = *state;
-    const char *text = getenv("HISTORIES");
-    int64_t histories = HISTORIES;
-    if (text != NULL)
-        assert_true(str_to_i64(str_of(text), &histories));
+    int64_t histories = number_from("PAWL_HISTORIES", HISTORIES);
     for (size_t i = 0; i < QUEUES; i++) {
         char steps[256];
         (void)snprintf(steps, sizeof(steps),
@@ -263,10 +269,12 @@ static void no_job_lies_beside_a_claim_that_waits_for_it(void **state)
                        NAMES[i], NAMES[(i + 1) % QUEUES]);
         put_workflow(fixture, NAMES[i], steps);
     }
-    uint64_t first;
-    env_random(&ENV_SYSTEM, &first, sizeof(first));
+    uint32_t chosen;
+    env_random(&ENV_SYSTEM, &chosen, sizeof(chosen));
+    int64_t first = number_from("PAWL_SEED", chosen);
+    print_message("PAWL_SEED=%lld\n", (long long)first); /* for when it fails */
     for (int64_t i = 0; i < histories; i++)
-        run_history(fixture, first + (uint64_t)i);
+        run_history(fixture, (uint64_t)(first + i));
 }
 
 /* --- joining --- */
