@@ -2,6 +2,8 @@
  * body is copied behind the head, which costs less than sending two parts; a large one is not. */
 #include "http/internal.h"
 
+#include "base/digits.h"
+
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -29,15 +31,10 @@ static inline void put(struct out *o, struct str s)
     o->at += s.len;
 }
 
-static void put_number(struct out *o, uint64_t number)
+static void put_number(struct out *o, int64_t number)
 {
-    char digits[20];
-    char *at = digits + sizeof(digits);
-    do {
-        *--at = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    put(o, (struct str){at, (size_t)(digits + sizeof(digits) - at)});
+    char digits[DIGITS_MAX];
+    put(o, (struct str){digits, (size_t)(digits_put(digits, number) - digits)});
 }
 
 /* RFC 9110 15. Clients go by the number; these are for people. */
@@ -154,7 +151,7 @@ static void put_framing(struct out *o, const struct request *r, uint64_t length)
     if (r->streams || !has_content(r->status))
         return;
     put(o, STR("Content-Length: "));
-    put_number(o, length);
+    put_number(o, (int64_t)length);
     put(o, STR("\r\n"));
 }
 
@@ -193,7 +190,7 @@ static struct str render(struct request *r, const struct http_reply *reply, uint
         return STR_NONE;
     struct out o = {text, text + size};
     put(&o, STR("HTTP/1.1 "));
-    put_number(&o, (uint64_t)reply->status);
+    put_number(&o, reply->status);
     put(&o, STR(" "));
     put(&o, reason_of(reply->status));
     put(&o, STR("\r\n"));

@@ -1,5 +1,5 @@
 /* Callers that wait: a claim for a job, a start for the end of its run, an update of an entity for
- * its outcome. Used on the HTTP loop's thread, except for waiters_take_claim().
+ * its outcome. Used on the HTTP loop's thread, except for the source of claims.
  *
  * A job that becomes ready does not miss a claim that waits for it:
  *  - the writer takes a claim into the transaction that makes the job ready, if one waits here

@@ -221,7 +221,8 @@ struct run_birth_row {
     struct db_value key_num, key_route; /* most are null */
 };
 
-/* Its members and the columns. Most runs have only what the first statement writes. */
+/* Writes the run's columns and what is beside them. Columns that are null for most runs are left
+ * out of the first statement, which is used when all of them are. */
 static enum err insert_row(struct db *db, const struct run *r, const struct run_birth_row *b)
 {
 #define BORN_COLUMNS "first_seq, first_events, first_queue, first_due, key, key_hashes, born"
