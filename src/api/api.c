@@ -233,12 +233,13 @@ static void send_no_memory(struct http_request *req)
 
 static struct call *new_call(struct api *api, struct http_request *req, bool aside)
 {
-    struct call *c = arena_alloc(&req->arena, sizeof(*c));
+    struct call *c = arena_room(&req->arena, sizeof(*c));
     if (c == NULL) {
         send_no_memory(req);
         return NULL;
     }
-    enlist(c, api); /* until call_cleanup() */
+    memset(c, 0, offsetof(struct call, op)); /* the op, most of it, is op_init()'s */
+    enlist(c, api);                          /* until call_cleanup() */
     c->req = req;
     c->aside = aside;
     op_init(&c->op, NULL);

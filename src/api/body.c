@@ -55,7 +55,7 @@ static enum err set_route_text(struct call *c)
     if (len > ROUTE_MAX)
         return problem_set(&c->op.problem, ERR_URI_TOO_LONG,
                            "The path is too long for an idempotency key");
-    char *text = arena_alloc(&c->req->arena, len + 1 + who.len + 1);
+    char *text = arena_room(&c->req->arena, len + 1 + who.len + 1);
     if (text == NULL)
         return call_no_memory(c);
     memcpy(text, c->req->method.ptr, c->req->method.len);

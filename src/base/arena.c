@@ -65,8 +65,7 @@ void arena_release(struct arena *a)
     a->used = 0;
 }
 
-/* As arena_alloc(), but what it has holds anything. */
-static void *take(struct arena *a, size_t size)
+void *arena_room(struct arena *a, size_t size)
 {
     size_t left = a->limit - MIN(a->used, a->limit);
     size_t need = (size + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
@@ -93,7 +92,7 @@ static void *take(struct arena *a, size_t size)
 
 void *arena_alloc(struct arena *a, size_t size)
 {
-    void *out = take(a, size);
+    void *out = arena_room(a, size);
     if (out != NULL)
         memset(out, 0, size);
     return out;
@@ -101,7 +100,7 @@ void *arena_alloc(struct arena *a, size_t size)
 
 struct str arena_str(struct arena *a, struct str s)
 {
-    char *copy = take(a, s.len + 1);
+    char *copy = arena_room(a, s.len + 1);
     if (copy == NULL)
         return STR_NONE;
     if (s.len > 0)

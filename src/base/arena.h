@@ -33,6 +33,8 @@ void arena_back_to(struct arena *a, struct arena_mark mark);
 
 /* Zeroed, aligned for any type. */
 MUST_CHECK void *arena_alloc(struct arena *a, size_t size);
+/* The same, but not zeroed: for what is written in full anyway. */
+MUST_CHECK void *arena_room(struct arena *a, size_t size);
 /* A NUL-terminated copy; ptr is NULL when memory or the limit ran out. */
 MUST_CHECK struct str arena_str(struct arena *a, struct str s);
 /* The same of what a buffer holds, which is then released; ptr is NULL also when that has failed.

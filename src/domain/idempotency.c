@@ -127,7 +127,7 @@ enum err idem_key_parse(struct str header, struct arena *arena, struct problem *
     /* Escapes at most double the length; parameters are short. Anything longer is no key. */
     if (text.len > 4 * IDEM_KEY_MAX)
         return invalid(p, "is longer than 255 characters");
-    char *copy = arena_alloc(arena, text.len + 1);
+    char *copy = arena_room(arena, text.len + 1);
     if (copy == NULL)
         return problem_set(p, ERR_NO_MEMORY, "No memory for the request");
     struct str key = {copy, text.len};

@@ -185,7 +185,7 @@ static struct str render(struct request *r, const struct http_reply *reply, uint
                          struct str body)
 {
     size_t size = size_of_head(reply) + body.len;
-    char *text = arena_alloc(&r->pub.arena, size);
+    char *text = arena_room(&r->pub.arena, size);
     if (text == NULL)
         return STR_NONE;
     struct out o = {text, text + size};
