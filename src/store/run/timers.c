@@ -32,21 +32,33 @@ enum err timers_insert(struct db *db, const struct timer *t)
 }
 
 /* Statements with many rows: most of the cost of one with a single row is not the row's. */
-enum { ROWS_TOGETHER = 6 };
+enum { ROWS_TOGETHER = 8 };
 
-static enum err insert_together(struct db *db, const struct timer *t)
+/* A row that is there already stays as it is. An update of it could fail, and for that SQLite would
+ * keep a copy of each page that the statement changes. */
+static enum err insert_new(struct db *db, const struct timer *t, int64_t *ret_inserted)
 {
     static const char SQL[] =
         "INSERT INTO timers (due_at, run, ordinal, generation, tenant) VALUES"
         " ($1, $2, $3, $4, $5), ($6, $7, $8, $9, $10), ($11, $12, $13, $14, $15),"
-        " ($16, $17, $18, $19, $20), ($21, $22, $23, $24, $25), ($26, $27, $28, $29, "
-        "$30)" ON_CONFLICT;
+        " ($16, $17, $18, $19, $20), ($21, $22, $23, $24, $25), ($26, $27, $28, $29, $30),"
+        " ($31, $32, $33, $34, $35), ($36, $37, $38, $39, $40)"
+        " ON CONFLICT (due_at, run, ordinal) DO NOTHING";
     struct db_value values[ROWS_TOGETHER * TIMER_COLUMNS_END];
     for (size_t i = 0; i < ROWS_TOGETHER; i++) {
         const struct db_value row[] = {TIMER_COLUMNS(COLUMN_BIND, &t[i])};
         memcpy(&values[i * TIMER_COLUMNS_END], row, sizeof(row));
     }
-    return db_exec_values(db, SQL, values, ARRAY_LEN(values), NULL);
+    return db_exec_values(db, SQL, values, ARRAY_LEN(values), ret_inserted);
+}
+
+static enum err insert_together(struct db *db, const struct timer *t)
+{
+    int64_t inserted = 0;
+    enum err e = insert_new(db, t, &inserted);
+    for (size_t i = 0; inserted < ROWS_TOGETHER && i < ROWS_TOGETHER && e == ERR_OK; i++)
+        e = timers_insert(db, &t[i]);
+    return e;
 }
 
 enum err timers_insert_all(struct db *db, const struct timer *timers, size_t count)

@@ -241,6 +241,31 @@ static void a_timer_is_deleted_by_its_generation_only(void **state)
     db_close(db);
 }
 
+/* Enough for statements with many rows, and a rest. */
+static void timers_that_are_written_together_take_the_place_of_older_ones(void **state)
+{
+    enum { TIMERS = 21 };
+    struct db *db = open_writer(path_in(*state, "p.db").text);
+    struct timer timers[TIMERS];
+    for (int64_t i = 0; i < TIMERS; i++)
+        timers[i] = (struct timer){100 + i, 1, 1, 5, 1};
+    struct timer older[] = {timers[2], timers[20]};
+    for (size_t i = 0; i < ARRAY_LEN(older); i++) {
+        older[i].generation = 4;
+        assert_ok(timers_insert(db, &older[i]));
+    }
+    assert_ok(timers_insert_all(db, timers, TIMERS));
+    struct timer out[TIMERS + 1];
+    size_t count = 0;
+    assert_ok(timers_due(db, 1000, ARRAY_LEN(out), out, &count));
+    assert_int_equal(count, TIMERS);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(out[i].due_at, timers[i].due_at);
+        assert_int_equal(out[i].generation, 5);
+    }
+    db_close(db);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +277,7 @@ int main(void)
         folder_test(open_jobs_of_a_run_are_listed_across_slices),
         folder_test(timers_come_earliest_first),
         folder_test(a_timer_is_deleted_by_its_generation_only),
+        folder_test(timers_that_are_written_together_take_the_place_of_older_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
