@@ -168,6 +168,19 @@ static struct kept_row *copy_row(struct row_cache *c, const struct row_shape *sh
     return k;
 }
 
+static void put_in_slot(struct row_cache *c, struct kept_row *k, int64_t owner, int64_t part)
+{
+    k->owner = owner;
+    k->part = part;
+    if (c->bytes + k->bytes > ROW_CACHE_BYTES_MAX)
+        remove_all(c);
+    struct kept_row **slot = &c->slots[slot_of(owner, part)];
+    if (*slot != NULL)
+        remove_at(c, slot);
+    *slot = k;
+    c->bytes += k->bytes;
+}
+
 void row_cache_put(struct row_cache *c, const struct row_shape *shape, int64_t owner, int64_t part,
                    const void *row)
 {
@@ -180,15 +193,7 @@ void row_cache_put(struct row_cache *c, const struct row_shape *shape, int64_t o
         row_cache_drop(c, shape, owner, part);
         return;
     }
-    k->owner = owner;
-    k->part = part;
-    if (c->bytes + k->bytes > ROW_CACHE_BYTES_MAX)
-        remove_all(c);
-    struct kept_row **slot = &c->slots[slot_of(owner, part)];
-    if (*slot != NULL)
-        remove_at(c, slot);
-    *slot = k;
-    c->bytes += k->bytes;
+    put_in_slot(c, k, owner, part);
 }
 
 void row_cache_drop(struct row_cache *c, const struct row_shape *shape, int64_t owner, int64_t part)
@@ -202,8 +207,10 @@ bool row_cache_hold(struct row_cache *c, const struct row_shape *shape, const vo
     if (c == NULL)
         return false;
     assert(!c->is_held);
-    free(c->spare); /* the memory of the last one comes next */
-    c->spare = c->held;
+    if (c->held != NULL) { /* the memory of the last one comes next */
+        free(c->spare);
+        c->spare = c->held;
+    }
     c->held = copy_row(c, shape, row, text_bytes_of(shape, row));
     c->is_held = c->held != NULL;
     return c->is_held;
@@ -217,4 +224,18 @@ const void *row_cache_held(const struct row_cache *c, const struct row_shape *sh
 void row_cache_unhold(struct row_cache *c)
 {
     c->is_held = false;
+}
+
+void *row_cache_put_held(struct row_cache *c, int64_t owner, int64_t part)
+{
+    struct kept_row *k = c->held;
+    assert(c->is_held);
+    c->is_held = false;
+    if (k->text_bytes > ROW_CACHE_TEXT_MAX) {
+        row_cache_drop(c, k->shape, owner, part);
+        return k->row;
+    }
+    c->held = NULL;
+    put_in_slot(c, k, owner, part);
+    return k->row;
 }

@@ -50,5 +50,8 @@ MUST_CHECK bool row_cache_hold(struct row_cache *c, const struct row_shape *shap
 const void *row_cache_held(const struct row_cache *c, const struct row_shape *shape);
 /* It is written, or about to be. The row itself stays readable until the next one is held. */
 void row_cache_unhold(struct row_cache *c);
+/* It is written: as if it was put, without another copy. Its numbers may be changed in place.
+ * Borrowed until the next call. */
+void *row_cache_put_held(struct row_cache *c, int64_t owner, int64_t part);
 
 #endif

@@ -199,14 +199,15 @@ enum err jobs_put_first(struct db *db, const struct job *from_run, const struct 
     *ret = NULL;
     if (held == NULL || !is_of_run(held, from_run))
         return settle(db);
-    row_cache_unhold(db_row_cache(db));
     enum err e = held->queue.len > 0 ? put_in_queue(db, held) : ERR_OK;
-    if (e != ERR_OK)
+    if (e != ERR_OK) {
+        row_cache_unhold(db_row_cache(db));
         return e;
-    struct job row = *held;
-    row.in_run = true;
-    remember(db, &row);
-    *ret = held;
+    }
+    struct job *row = row_cache_put_held(db_row_cache(db), held->owner, held->ordinal);
+    row->in_run = true;
+    row->armed_at = row->due_at;
+    *ret = row;
     return ERR_OK;
 }
 

@@ -316,6 +316,35 @@ static void a_large_row_is_not_kept_and_all_of_them_have_a_bound(void **state)
     row_cache_free(c);
 }
 
+static void a_held_row_can_be_kept_without_another_copy(void **state)
+{
+    (void)state;
+    static char text[ROW_CACHE_TEXT_MAX];
+    struct row_cache *c = row_cache_new();
+    struct note old = {1, STR("old")};
+    struct note note = {2, STR("new")};
+    struct note large = {3, {text, sizeof(text)}};
+    row_cache_put(c, &NOTE, 1, 1, &old);
+    for (int64_t i = 1; i <= 3; i++) {
+        assert_true(row_cache_hold(c, &NOTE, &note));
+        struct note *kept = row_cache_put_held(c, i, 1);
+        kept->number += i;
+        assert_null(row_cache_held(c, &NOTE));
+    }
+    for (int64_t i = 1; i <= 3; i++) {
+        const struct note *kept = row_cache_peek(c, &NOTE, i, 1);
+        assert_non_null(kept);
+        assert_int_equal(kept->number, 2 + i);
+        assert_str(kept->text, "new");
+    }
+    assert_true(row_cache_hold(c, &NOTE, &large));
+    const struct note *readable = row_cache_put_held(c, 1, 1);
+    assert_int_equal(readable->number, 3);
+    assert_false(has(c, 1, 1)); /* what was kept is out of date */
+    assert_true(row_cache_hold(c, &NOTE, &note));
+    row_cache_free(c);
+}
+
 static void without_memory_nothing_is_kept(void **state)
 {
     (void)state;
@@ -337,6 +366,7 @@ int main(void)
         cmocka_unit_test(rows_are_told_apart_by_kind_and_numbers),
         cmocka_unit_test(texts_are_copies_in_both_directions),
         cmocka_unit_test(a_large_row_is_not_kept_and_all_of_them_have_a_bound),
+        cmocka_unit_test(a_held_row_can_be_kept_without_another_copy),
         cmocka_unit_test(without_memory_nothing_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
