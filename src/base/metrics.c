@@ -29,6 +29,7 @@ struct metric {
     size_t bucket_count;
     pthread_mutex_t lock;
     struct hash_map series; /* by labels, in the order in which they came up */
+    struct series *last;    /* that was counted; most samples are of it again. NULL: none */
 };
 
 struct metrics {
@@ -74,6 +75,7 @@ static void series_free_all(struct metric *metric)
     HASH_MAP_WALK (&metric->series, e)
         free(series_of(e));
     hash_map_release(&metric->series);
+    metric->last = NULL;
 }
 
 static void family_free(struct metric *metric)
@@ -140,12 +142,16 @@ struct metric *metrics_declare(struct metrics *m, const struct metric_spec *spec
     return metric;
 }
 
+static bool has_labels(const struct series *s, const struct str *labels)
+{
+    return str_eq(s->labels[0], labels[0]) && str_eq(s->labels[1], labels[1]);
+}
+
 /* The lock is held. NULL when there is none. */
 static struct series *series_find(struct metric *metric, const struct str *labels, uint64_t hash)
 {
     struct hash_entry *e = hash_map_find(&metric->series, hash);
-    while (e != NULL && !(str_eq(series_of(e)->labels[0], labels[0]) &&
-                          str_eq(series_of(e)->labels[1], labels[1])))
+    while (e != NULL && !has_labels(series_of(e), labels))
         e = hash_map_find_next(e);
     return e != NULL ? series_of(e) : NULL;
 }
@@ -156,7 +162,7 @@ static uint64_t labels_hash(const struct metric *metric, const struct str *label
 }
 
 /* The lock is held. NULL only when memory ran out: the sample is lost, the request is not. */
-static struct series *series_get(struct metric *metric, struct str label1, struct str label2)
+static struct series *series_look_up(struct metric *metric, struct str label1, struct str label2)
 {
     struct str labels[METRIC_LABELS_MAX] = {label1, label2};
     uint64_t hash = labels_hash(metric, labels);
@@ -185,6 +191,15 @@ static struct series *series_get(struct metric *metric, struct str label1, struc
     }
     hash_map_add(&metric->series, &s->entry, hash);
     return s;
+}
+
+/* The same. */
+static struct series *series_get(struct metric *metric, struct str label1, struct str label2)
+{
+    const struct str labels[METRIC_LABELS_MAX] = {label1, label2};
+    if (metric->last == NULL || !has_labels(metric->last, labels))
+        metric->last = series_look_up(metric, label1, label2);
+    return metric->last;
 }
 
 void metric_add(struct metric *metric, struct str label1, struct str label2, double amount)
