@@ -19,7 +19,7 @@ enum {
     HTTP_CHUNK_LINE_MAX = 256,            /* a chunk's size and its extensions, which nobody uses */
     HTTP_CHUNK_EXTENSIONS_MAX = 4 * KIB,  /* of one body: many small chunks must not carry many times their data */
     HTTP_TRAILERS_MAX = 4 * KIB,          /* they are checked and dropped */
-    HTTP_READ_MIN = 2 * KIB,              /* memory of a request when it begins: most fit whole */
+    HTTP_READ_MIN = 4 * KIB,              /* memory of a request when it begins: most fit whole */
     HTTP_CONNECTIONS_MAX = 16 * KIB,      /* of one server: some 150 bytes each while idle */
     HTTP_CONNECTIONS_PER_PEER_MAX = 12 * KIB, /* of one address, which may be a proxy in front of everybody */
     HTTP_CONNECTIONS_PER_TENANT_MAX = 12 * KIB, /* more than may wait and stream at once; the rest is for the others */

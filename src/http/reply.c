@@ -12,7 +12,7 @@
 
 enum {
     FILLS_PER_TURN_MAX = 16, /* of one stream, before others get their turn */
-    BODY_COPIED_MAX = 1024,
+    BODY_COPIED_MAX = 4 * KIB,
 };
 
 /* --- rendering --- */
