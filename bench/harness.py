@@ -6,7 +6,9 @@ import json
 import os
 import pathlib
 import queue
+import random
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -27,6 +29,16 @@ OK = frozenset({"200"})
 
 class BenchError(Exception):
     """The figures cannot be trusted, or there are none."""
+
+
+def free_port():
+    """A port that nobody listens on right now, below those that the kernel gives to connections: one of them could take it meanwhile."""
+    lowest = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.randrange(10_000, lowest)
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 class Server:

@@ -2,14 +2,13 @@
 run of three steps costs the node, PostgreSQL and NATS; and requests that a node of three forwards to the others."""
 import json
 import re
-import socket
 import statistics
 import subprocess
 import time
 import urllib.request
 
 import postgres
-from harness import CONNECTIONS, BenchError, Server, ask, check_ends, check_start, on, prepare, request, start, wait_ready, worker
+from harness import CONNECTIONS, BenchError, Server, ask, check_ends, check_start, free_port, on, prepare, request, start, wait_ready, worker
 from parts.workers import THREE
 from results import row
 
@@ -63,12 +62,6 @@ def starts_beside_pgbench(bench, folder, cluster, shards):
         before = yardstick()
         found = costs(bench, cluster, pawl, what, lambda: bench.load(pawl, what, start()))
         return {**found, "pgbench": statistics.mean((before, yardstick()))}
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def nats_server(folder):

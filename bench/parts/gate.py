@@ -3,10 +3,9 @@ budget for the wait and with a short one. How long they wait, how often they ask
 how many give up."""
 import json
 import re
-import socket
 import statistics
 
-from harness import PARK, PARK_PATH, BenchError, Server, ask, pawl_server, request, wait_ready
+from harness import PARK, PARK_PATH, BenchError, Server, ask, free_port, pawl_server, request, wait_ready
 from results import row
 
 CALLERS = 100
@@ -18,10 +17,7 @@ FIGURES = ("p50_us", "p95_us", "p99_us", "requests", "gave_up")
 
 
 def redis_server(folder):
-    with socket.socket() as s:  # a port that is free now
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    return Server(["redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", folder],
+    return Server(["redis-server", "--port", free_port(), "--bind", "127.0.0.1", "--save", "", "--dir", folder],
                   r"Running mode=standalone, port=(\d+)", folder / "redis.log")
 
 

@@ -4,9 +4,11 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
-import { HERE, alone, generate, install, tool } from "./install.mjs";
+import { useMade } from "../../tools/alone.mjs";
+import { HERE, makeReady, tool } from "./install.mjs";
 
 const DIST = join(HERE, "dist");
+const STAMP = join(DIST, ".built");
 const SPEC = join(HERE, "../docs/openapi.yaml");
 const PAGE_DEPTHS = 5; // as in /console/a/b/c/d/e; deeper paths are 404
 const FIRST_LOAD_MAX = 250 * 1024; // compressed; see docs/adr
@@ -55,19 +57,19 @@ function firstLoad(page, sizes) {
   return named.reduce((sum, path) => sum + sizes.get(path), 0);
 }
 
+const isBuilt = () => existsSync(STAMP) && readFileSync(STAMP, "utf8") === fingerprint();
+
 function build() {
-  const stamp = join(DIST, ".built");
   const wanted = fingerprint();
-  if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
-  install();
-  generate();
+  rmSync(STAMP, { force: true });
+  makeReady();
   tool("typescript/bin/tsc", "--noEmit");
   tool("vite/bin/vite.js", "build", "--logLevel", "warn");
   const page = makePages();
   const sizes = new Map(filesIn(DIST).map((path) => [path, compress(path)]));
   const first = firstLoad(page, sizes);
   if (first > FIRST_LOAD_MAX) throw new Error(`The console's first load is ${first} bytes; at most ${FIRST_LOAD_MAX} are allowed`);
-  writeFileSync(stamp, wanted);
+  writeFileSync(STAMP, wanted);
 }
 
 const [major, minor] = process.versions.node.split(".").map(Number);
@@ -76,7 +78,7 @@ if (major < 18 || (major === 18 && minor < 19)) {
   process.exit(1);
 }
 try {
-  alone(build);
+  useMade(HERE, isBuilt, build, () => undefined);
 } catch (failed) {
   if (failed.status === undefined) throw failed;
   process.stdout.write(failed.stdout ?? "");

@@ -1,6 +1,7 @@
 // Checks the console: types, eslint, prettier, the unit tests, and in a real browser against the server that PAWL_BIN
 // names (default: build/pawl). With names only those tests in the browser: node tools/check.mjs "kill -9"
-import { generate, HERE, install } from "./install.mjs";
+import { useMade } from "../../tools/alone.mjs";
+import { HERE, isReady, makeReady } from "./install.mjs";
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
@@ -19,12 +20,9 @@ function browserTests(names) {
   return counted("test-results/browser.json", (report) => report.stats.expected);
 }
 
-const names = process.argv.slice(2);
-try {
-  install();
+function check(names) {
   let passed = 0;
   if (names.length === 0) {
-    generate();
     program("typescript/bin/tsc", "--noEmit");
     program("typescript/bin/tsc", "--noEmit", "-p", "tsconfig.node.json");
     program("eslint/bin/eslint.js", "--max-warnings", "0", ".");
@@ -33,6 +31,10 @@ try {
   }
   passed += browserTests(names);
   console.log(`${passed} passed, 0 failed`);
+}
+
+try {
+  useMade(HERE, isReady, makeReady, () => check(process.argv.slice(2)));
 } catch (failed) {
   if (failed.status === undefined) throw failed;
   process.exit(failed.status);

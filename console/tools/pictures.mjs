@@ -1,7 +1,8 @@
 // Renews the pictures of the documentation (docs/images) from those that the tests take: npm run pictures
 import { copyFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { HERE, install, tool } from "./install.mjs";
+import { useMade } from "../../tools/alone.mjs";
+import { HERE, isReady, makeReady, tool } from "./install.mjs";
 
 const PICTURES = {
   "console-run.png": "run-light-1440.png",
@@ -9,8 +10,7 @@ const PICTURES = {
   "console-approval.png": "approval-dark-390.png",
 };
 
-install();
-tool("@playwright/test/cli.js", "test", "pages.spec");
+useMade(HERE, isReady, makeReady, () => tool("@playwright/test/cli.js", "test", "pages.spec"));
 const images = join(HERE, "../docs/images");
 mkdirSync(images, { recursive: true });
 for (const [name, shot] of Object.entries(PICTURES)) copyFileSync(join(HERE, "test-results/shots", shot), join(images, name));

@@ -7,27 +7,19 @@ python3 tools/check.py [ARGUMENTS OF PYTEST]       PAWL_BIN names the server; de
 
 from __future__ import annotations
 
-import hashlib
 import pathlib
-import shutil
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parents[1]
-PINS = HERE / "requirements-dev.txt"
-VENV = HERE.parents[1] / "build" / "sdk-python"
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+import venv_once  # noqa: E402
 
 
 def environment() -> pathlib.Path:
     """The interpreter of the environment."""
-    stamp, wanted = VENV / ".installed", hashlib.sha256(PINS.read_bytes()).hexdigest()
-    if not stamp.exists() or stamp.read_text() != wanted:
-        shutil.rmtree(VENV, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
-        pip = str(VENV / "bin" / "pip")
-        subprocess.run([pip, "install", "--quiet", "--no-deps", "--requirement", PINS], check=True)
-        stamp.write_text(wanted)
-    return VENV / "bin" / "python"
+    return venv_once.environment(ROOT / "build" / "sdk-python", HERE / "requirements-dev.txt")
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 // Writes src/wire.ts, the types of everything that crosses the wire, from docs/openapi.yaml.
 // The file is not in the repository: tools/build.mjs makes it before it compiles.
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 
@@ -91,4 +91,6 @@ const declarations = Object.entries(spec.components.schemas)
   .map(([name, schema]) => declaration(name, schema));
 const head = `// Made from docs/openapi.yaml by tools/generate.mjs. Do not edit.\n
 import type { Definition } from "./definition.js";\n\n`;
-writeFileSync(TARGET, `${head}${declarations.join("\n\n")}\n`);
+// In one step: a program that reads the file meanwhile has the old one or the new one.
+writeFileSync(`${TARGET}.${process.pid}`, `${head}${declarations.join("\n\n")}\n`);
+renameSync(`${TARGET}.${process.pid}`, TARGET);

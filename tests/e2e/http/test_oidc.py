@@ -17,6 +17,7 @@ import pytest
 import harness
 import oidc
 from checks import assert_problem
+from cli import free_port
 
 ROOT = harness.ROOT_KEY
 PAGE = {"Sec-Fetch-Site": "same-origin"}
@@ -42,7 +43,7 @@ def callback_of(port):
 @pytest.fixture(scope="module")
 def world():
     """A provider with a client that has a secret, and a server that knows it."""
-    port = oidc.free_port()
+    port = free_port()
     with oidc.provider(callback_of(port), client_secret=SECRET) as issuer, tempfile.NamedTemporaryFile("w") as secret:
         secret.write(SECRET + "\n")
         secret.flush()
@@ -161,7 +162,7 @@ def test_programs_get_problems_instead_of_pages(world):
 
 
 def test_it_works_with_es256_and_a_public_client():
-    port = oidc.free_port()
+    port = free_port()
     with oidc.provider(callback_of(port), "ES256", token_endpoint_auth_method="none") as issuer, pawl_at(issuer, port) as s:
         browser, _ = person(s, "ann.admin.acme")
         assert me(s, browser).json["role"] == "admin"
@@ -239,7 +240,7 @@ def liar():
 
 @pytest.fixture(scope="module")
 def deceived(liar):
-    port = oidc.free_port()
+    port = free_port()
     with pawl_at(liar.issuer, port) as s:
         yield s
 
@@ -316,15 +317,15 @@ def test_other_answers_are_refused_clearly(deceived, liar, answer, text):
 def test_a_document_that_is_not_the_issuers_is_refused(document, text):
     one = Liar()
     one.document = document
-    with pawl_at(one.issuer, oidc.free_port()) as s:
+    with pawl_at(one.issuer, free_port()) as s:
         refused(oidc.Browser().ask("GET", login(s))[0], text)
         assert_problem(s.client().get("/api/v1/oidc-login"), 503, "OPENID_PROVIDER_UNAVAILABLE", retryable=True)
     one.close()
 
 
 def test_a_provider_that_is_away_is_named_and_nothing_else_waits_for_it():
-    port = oidc.free_port()
-    with pawl_at(f"http://127.0.0.1:{oidc.free_port()}", port) as s:
+    port = free_port()
+    with pawl_at(f"http://127.0.0.1:{free_port()}", port) as s:
         refused(oidc.Browser().ask("GET", login(s))[0], "Cannot read the OpenID provider")
         assert s.client(headers={"X-API-Key": ROOT}).get("/api/v1/me").status == 200
 

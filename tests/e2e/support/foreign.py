@@ -1,7 +1,5 @@
 """What others wrote, in tests/foreign: clients, linters and generators from npm and PyPI, installed once in the versions that are pinned there."""
-import fcntl
 import functools
-import hashlib
 import json
 import shutil
 import subprocess
@@ -10,6 +8,9 @@ import sys
 import cli
 import endpoint
 import harness
+
+sys.path.insert(0, str(harness.ROOT / "tools"))
+import venv_once
 
 FOLDER = harness.ROOT / "tests" / "foreign"
 
@@ -21,34 +22,20 @@ def run(*command, timeout=None, **more):
     return r.stdout
 
 
-def install_once(pins, stamp, install):
-    """install(), unless what is installed is what the file of pins says. Test runs side by side wait for each other."""
-    wanted = hashlib.sha256(pins.read_bytes()).hexdigest()
-    with open(pins) as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not stamp.exists() or stamp.read_text() != wanted:
-            install()
-            stamp.write_text(wanted)
+def npm_ci(folder):
+    """What its package-lock.json pins, once. Test runs side by side wait for each other."""
+    run("node", harness.ROOT / "tools" / "npm_ci.mjs", folder)
 
 
 @functools.lru_cache(maxsize=None)
 def install():
-    install_once(FOLDER / "package-lock.json", FOLDER / "node_modules" / ".installed",
-                 lambda: run("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", cwd=FOLDER))
+    npm_ci(FOLDER)
 
 
 @functools.lru_cache(maxsize=None)
 def python():
     """The interpreter of a virtual environment with the packages of requirements.txt."""
-    venv, pins = FOLDER / ".venv", FOLDER / "requirements.txt"
-
-    def make():
-        shutil.rmtree(venv, ignore_errors=True)
-        run(sys.executable, "-m", "venv", venv)
-        run(venv / "bin" / "pip", "install", "--quiet", "--no-deps", "--requirement", pins)
-
-    install_once(pins, venv / ".installed", make)
-    return venv / "bin" / "python"
+    return venv_once.environment(FOLDER / ".venv", FOLDER / "requirements.txt")
 
 
 def judge(script, question, timeout=None):

@@ -4,7 +4,6 @@ import html
 import http.client
 import json
 import re
-import socket
 import subprocess
 import urllib.parse
 
@@ -14,15 +13,8 @@ import harness
 FOLDER = harness.ROOT / "tests" / "oidc"
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def install():
-    foreign.install_once(FOLDER / "package-lock.json", FOLDER / "node_modules" / ".installed",
-                         lambda: foreign.run("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", cwd=FOLDER))
+    foreign.npm_ci(FOLDER)
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ def run(*command: object, cwd: pathlib.Path = HERE, env: dict[str, str] | None =
 def checkout(folder: pathlib.Path) -> pathlib.Path:
     """What a checkout has of the package: no generated file, and nothing that a build leaves behind."""
     source = folder / "sdk" / "python"
-    generated = shutil.ignore_patterns("__pycache__", "models.py", "*.egg-info")
+    generated = shutil.ignore_patterns("__pycache__", "models.*", "*.egg-info")
     shutil.copytree(HERE / "src", source / "src", ignore=generated)
     shutil.copytree(HERE / "tools", source / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "MANIFEST.in", "README.md"):
