@@ -158,7 +158,8 @@ enum {
     KEY_WORK_PAUSE_MS = 20,               /* between slices of merging: 600,000 keys a second */
     LATE_INDEX_ROWS = 2048,               /* rows that are indexed together: a few milliseconds of work */
     RECENT_RUNS_MAX = 4096,               /* runs that are not indexed, in memory: past it the index is filled from the rows */
-    RECENT_TIMERS_MAX = 4096,             /* timers without a row: twice what is folded at once; more get a row at once */
+    TIMERS_FOLDED_TOGETHER = 256,         /* timers that get their rows together: half a millisecond of work, some pages that follow each other */
+    RECENT_TIMERS_MAX = 4096,             /* timers without a row, when a fold is kept off; more get a row at once */
     ROW_CACHE_ROWS = 4096,                /* runs and jobs that the writer remembers: those of a thousand runs on their way */
     ROW_CACHE_TEXT_MAX = 8 * KIB,         /* texts of one of them; a larger row is read again */
     ROW_CACHE_BYTES_MAX = 8 * MIB,        /* all of them */

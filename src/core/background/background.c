@@ -341,7 +341,7 @@ static int64_t indexes_wait(const struct background *b, const struct tx *tx, int
     return indexing_is_due(tx) ? 0 : until_mono(b, WORK_INDEXES, mono);
 }
 
-static enum err fill_indexes(void *ctx, struct tx *tx, struct problem *p)
+static enum err fill_index_of_runs(void *ctx, struct tx *tx, struct problem *p)
 {
     int64_t last = 0;
     (void)ctx;
@@ -349,8 +349,6 @@ static enum err fill_indexes(void *ctx, struct tx *tx, struct problem *p)
     enum err e = tx_last_num(tx, &last);
     if (e == ERR_OK)
         e = recent_runs_index(tx->recent_runs, tx->db, last);
-    if (e == ERR_OK)
-        e = job_timers_fold(tx);
     if (e == ERR_OK) {
         tx->pending->runs_unindexed = 0;
         tx->pending->holders_sought = false;
@@ -359,9 +357,24 @@ static enum err fill_indexes(void *ctx, struct tx *tx, struct problem *p)
     return e;
 }
 
+static enum err fold_timers(void *ctx, struct tx *tx, struct problem *p)
+{
+    (void)ctx;
+    (void)p;
+    return job_timers_fold(tx);
+}
+
+/* One of them in a turn if it has to be: both take a few milliseconds under load, and requests wait
+ * meanwhile. Else both, since neither has much to do. */
 static enum err indexes_turn(struct background *b, struct tx *tx, struct problem *p)
 {
-    enum err e = work_transaction(&b->env, tx, fill_indexes, NULL, p);
+    bool only_runs = tx_runs_index_is_due(tx);
+    bool only_timers = !only_runs && job_timers_want_fold(tx);
+    enum err e = ERR_OK;
+    if (!only_timers)
+        e = work_transaction(&b->env, tx, fill_index_of_runs, NULL, p);
+    if (e == ERR_OK && !only_runs)
+        e = work_transaction(&b->env, tx, fold_timers, NULL, p);
     note_slice(b, WORK_INDEXES, false, IDEM_STATS_FLUSH_MS);
     return e;
 }

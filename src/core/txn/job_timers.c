@@ -67,7 +67,8 @@ enum err job_timers_fold_due(struct tx *tx)
 
 bool job_timers_want_fold(const struct tx *tx)
 {
-    return tx->recent_timers->is_lost || recent_timers_count(tx->recent_timers) >= LATE_INDEX_ROWS;
+    return tx->recent_timers->is_lost ||
+           recent_timers_count(tx->recent_timers) >= TIMERS_FOLDED_TOGETHER;
 }
 
 enum err job_timers_next(struct tx *tx, int64_t *ret_due_at)
