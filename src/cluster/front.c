@@ -280,7 +280,7 @@ int front_timeout_ms(const struct front *f)
 
 void front_drain(struct front *f)
 {
-    visits_end_streams(f);
+    visits_end_waits(f);
 }
 
 bool front_idle(const struct front *f)

@@ -33,6 +33,7 @@ struct visit {
     bool sends_jobs; /* the client is being sent what its claim got */
     bool unknown;    /* a node may have acted on it */
     bool revoked;
+    bool rests;         /* before it asks the next shard */
     int64_t lost_at_ms; /* when its node lost the shard; 0: it has it */
     uint64_t view;      /* while it is not under way: when it waits for the next */
     int64_t until_ms;   /* and how long */
@@ -129,6 +130,14 @@ static void answer_with_jobs(struct visit *v)
     leave(v);
 }
 
+static void end_claim(struct visit *v)
+{
+    if (errand_has_answer(&v->errand))
+        answer_with_jobs(v);
+    else
+        answer(v, ERR_SHARD_UNAVAILABLE, "No node serves any shard right now. Retry.");
+}
+
 /* To the next shard of an errand. */
 static void go_on(struct visit *v)
 {
@@ -137,7 +146,7 @@ static void go_on(struct visit *v)
     int64_t now = env_mono_ms(v->front->config.env);
     if (!errand_next(&v->errand, arena, now, &step)) {
         if (v->errand.join == JOIN_CLAIM)
-            answer_with_jobs(v);
+            end_claim(v);
         else
             answer(v, ERR_NO_MEMORY, "No memory for the request");
         return;
@@ -147,6 +156,30 @@ static void go_on(struct visit *v)
     v->forward.body = step.body;
     v->tries = 0;
     try_now(v);
+}
+
+/* The loop must not turn around a claim that waits while no shard is there. */
+static void go_on_later(struct visit *v)
+{
+    int64_t now = env_mono_ms(v->front->config.env);
+    int64_t rest = errand_rest_ms(&v->errand, now);
+    if (rest == 0) {
+        go_on(v);
+        return;
+    }
+    v->rests = true;
+    v->until_ms = now + rest;
+}
+
+static void end_rest(struct visit *v)
+{
+    v->rests = false;
+    if (http_is_connected(v->forward.req)) {
+        go_on(v);
+        return;
+    }
+    http_hang_up(v->forward.req);
+    leave(v);
 }
 
 /* Never without its part. */
@@ -162,8 +195,8 @@ static void answer_without_shard(struct visit *v)
 static void give_up(struct visit *v)
 {
     if (!v->revoked && v->errand.join == JOIN_CLAIM) {
-        errand_shard_has_none(&v->errand);
-        go_on(v); /* the other shards may have some */
+        errand_shard_is_away(&v->errand);
+        go_on_later(v); /* the other shards may have some */
     } else if (v->revoked)
         answer(v, ERR_UNAUTHENTICATED,
                v->has_session ? "The session ended while the request waited"
@@ -330,7 +363,7 @@ static void over(struct forward *forward, enum forward_end end)
         return;
     }
     if (end == FORWARD_SKIPPED) {
-        go_on(v);
+        go_on_later(v);
         return;
     }
     count_failure(v, end);
@@ -503,7 +536,9 @@ static void check_key(struct visit *v)
 
 static void check_waiting(struct visit *v, int64_t now)
 {
-    if (!v->under_way && (v->front->view > v->view || now >= v->until_ms))
+    if (v->rests && now >= v->until_ms)
+        end_rest(v);
+    else if (!v->rests && (v->front->view > v->view || now >= v->until_ms))
         try_now(v);
 }
 
@@ -526,10 +561,10 @@ void visits_poll(struct front *f)
         next = v->next;
         if (moved && v->under_way)
             check_owner(v, now);
-        if (!v->under_way)
-            check_waiting(v, now);
-        else if (checks_keys)
+        if (checks_keys && (v->under_way || v->rests))
             check_key(v);
+        else if (!v->under_way)
+            check_waiting(v, now);
     }
 }
 
@@ -547,9 +582,10 @@ int visits_timeout_ms(const struct front *f)
     return (int)MAX(until - env_mono_ms(f->config.env), (int64_t)0);
 }
 
-void visits_end_streams(struct front *f)
+void visits_end_waits(struct front *f)
 {
     for (struct visit *v = f->visits; v != NULL; v = v->next) {
+        errand_wait_is_over(&v->errand);
         if (v->route->stream == NULL || !v->under_way)
             continue;
         v->forward.ends_well = true;

@@ -24,7 +24,13 @@ bool errand_is_answer(struct errand *e, struct http_request *req, struct http_re
                       struct buf *body);
 
 /* Of a claim: the shard that was asked last has not answered. */
-void errand_shard_has_none(struct errand *e);
+void errand_shard_is_away(struct errand *e);
+/* Of a claim: how long to wait before the next shard is asked. */
+int64_t errand_rest_ms(const struct errand *e, int64_t now_ms);
+/* Of a claim: it waits for jobs no longer. */
+void errand_wait_is_over(struct errand *e);
+/* Of a claim, when nothing is left: has any shard answered? */
+bool errand_has_answer(const struct errand *e);
 /* Of a claim, when nothing is left: the answer, with the jobs of all shards. It stays valid until
  * errand_end(). ptr NULL when memory ran out. */
 struct str errand_jobs(struct errand *e);

@@ -121,8 +121,9 @@ bool errand_next_claim(struct errand *e, struct arena *arena, int64_t now_ms,
         claim->waits = true;
         claim->at = 0;
     }
+    claim->is_away = false;
     if (claim->waits) {
-        if (claim->count > 0 || now_ms >= claim->until_ms)
+        if (claim->count > 0 || !claim->answered || now_ms >= claim->until_ms)
             return false;
         wait_ms = MIN(claim->until_ms - now_ms, (int64_t)SLICE_MS);
     }
@@ -144,23 +145,49 @@ static int64_t put_jobs(struct buf *out, const struct json *jobs)
     return (int64_t)json_length(jobs);
 }
 
-void errand_shard_has_none(struct errand *e)
+static void shard_has_none(struct errand *e)
 {
     e->claim.is_empty[e->claim.asked_at] = true;
+}
+
+void errand_shard_is_away(struct errand *e)
+{
+    e->claim.is_away = true;
+    shard_has_none(e);
+}
+
+int64_t errand_rest_ms(const struct errand *e, int64_t now_ms)
+{
+    const struct claim_errand *claim = &e->claim;
+    if (e->join != JOIN_CLAIM || !claim->waits || !claim->is_away)
+        return 0;
+    return MAX(MIN(claim->until_ms - now_ms, (int64_t)SLICE_MS), INT64_C(0));
+}
+
+void errand_wait_is_over(struct errand *e)
+{
+    e->claim.until_ms = 0;
+}
+
+bool errand_has_answer(const struct errand *e)
+{
+    return e->claim.answered;
 }
 
 bool errand_take_jobs(struct errand *e, const struct http_reply *reply)
 {
     struct claim_errand *claim = &e->claim;
     struct json *answer = NULL;
+    claim->is_away = reply->status == 503;
+    claim->answered |= !claim->is_away;
     if (claim->body.ptr == NULL)
-        return reply->status != 503;
+        return !claim->is_away;
     if (reply->status != 200) {
-        errand_shard_has_none(e);
-        return claim->count == 0 && reply->status != 503;
+        shard_has_none(e);
+        return claim->count == 0 && !claim->is_away;
     }
     if (json_read_kept(reply->body, &answer) != ERR_OK) {
-        errand_shard_has_none(e); /* asked again, it would lease more jobs that nobody gets */
+        shard_has_none(e); /* asked again, it would lease more jobs that nobody gets */
         return claim->count == 0; /* as it is */
     }
     const struct json *jobs = json_member(answer, STR("jobs"));
@@ -169,7 +196,7 @@ bool errand_take_jobs(struct errand *e, const struct http_reply *reply)
     if (!as_it_is)
         claim->count += put_jobs(&claim->jobs, jobs);
     if (count < claim->asked)
-        errand_shard_has_none(e);
+        shard_has_none(e);
     json_free(answer);
     return as_it_is;
 }

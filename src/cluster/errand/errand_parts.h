@@ -15,7 +15,8 @@ struct errand_step {
 };
 
 /* A claim asks in rounds: in each, every shard that may have more is asked for an equal share of
- * what is still missing. When none has any, it waits a little at one after the other. */
+ * what is still missing. When none has any, it waits a little at one after the other. A shard that
+ * is away costs it as much time as one that has no jobs. */
 struct claim_errand {
     int64_t until_ms; /* how long it may wait */
     struct str body;  /* without the members max and wait_ms; ptr NULL: it is sent as it came */
@@ -23,6 +24,8 @@ struct claim_errand {
     int64_t most;     /* jobs that it wants */
     int64_t share;    /* of each shard in this round; 0: it is over */
     bool *is_empty;   /* of each shard in `order`: it has no more */
+    bool answered; /* some shard has */
+    bool is_away;  /* the shard that was asked last: it has not waited */
     bool waits;
     size_t at;       /* in `order`: who is next */
     size_t asked_at; /* and who was asked last, */

@@ -1,14 +1,17 @@
 """Requests about all tenants, on several nodes with several shards: every shard has its part in the answer."""
 import json
 import sys
+import threading
 import urllib.parse
 
 import pytest
 
 import endpoint
 import rawhttp
+from checks import assert_problem
+from cli import pawl
 from harness import ROOT, ROOT_KEY, wait_until
-from nodes import bearer, nodes, tenants_of_both
+from nodes import bearer, nodes, owners, tenants_of_both
 
 sys.path.append(str(ROOT / "tests/tools"))
 import with_postgres  # noqa: E402
@@ -193,6 +196,55 @@ def test_a_claim_for_all_tenants_gets_jobs_of_every_shard_that_has_some(postgres
                 assert api.start(tenant).status == 200
         jobs = api.post("/api/v1/jobs/claim", {"worker_id": "w", "max": 8 * len(tenants)}, tenant="*").json["jobs"]
         assert len(jobs) == 8 * len(tenants) and {job["tenant"] for job in jobs} == set(tenants)
+
+
+def waiting(servers):
+    """How many requests wait at the shards of these servers."""
+    texts = [s.client().get("/metrics").raw.decode() for s in servers]
+    return sum(float(line.split()[-1]) for text in texts for line in text.splitlines() if line.startswith("pawl_requests_waiting"))
+
+
+def no_shard_is_served(server):
+    assert pawl("cluster", "drain", "n0", "--store", server.store).code == 0
+    wait_until(lambda: set(owners(server)) == {None}, "no shard is served")
+
+
+def test_a_claim_for_all_tenants_is_refused_while_no_shard_is_served(postgres, tmp_path):
+    with nodes(postgres, tmp_path, count=1) as (server,):
+        api = server.client()
+        no_shard_is_served(server)
+        for body in ({"worker_id": "w"}, {"worker_id": "w", "max": 8, "wait_ms": 20000}, {"no": "claim"}):
+            assert_problem(api.post("/api/v1/jobs/claim", body, tenant="*"), 503, "SHARD_UNAVAILABLE", retryable=True)
+
+
+def test_a_claim_for_all_tenants_that_waits_gets_a_job_after_all_shards_were_away(postgres, tmp_path):
+    with nodes(postgres, tmp_path, count=1) as (server,):
+        api, replies = server.client(), []
+        tenant = api.tenant()
+        api.workflow(tenant)
+        claiming = threading.Thread(target=lambda: replies.append(api.post("/api/v1/jobs/claim", {"worker_id": "w", "wait_ms": 30000}, tenant="*")))
+        claiming.start()
+        wait_until(lambda: waiting([server]), "it waits")
+        no_shard_is_served(server)
+        for _ in range(20):
+            assert api.get("/healthz").status == 200
+        assert not replies
+        assert pawl("cluster", "drain", "n0", "--undo", "--store", server.store).code == 0
+        wait_until(lambda: None not in owners(server), "every shard is served again")
+        run = api.start(tenant).json["run_id"]
+        claiming.join()
+        assert [job["run_id"] for job in replies[0].json["jobs"]] == [run], replies
+
+
+def test_a_node_that_stops_answers_claims_for_all_tenants_that_wait(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        api, replies = servers[0].client(), []
+        claiming = threading.Thread(target=lambda: replies.append(api.post("/api/v1/jobs/claim", {"worker_id": "w", "wait_ms": 30000}, tenant="*")))
+        claiming.start()
+        wait_until(lambda: waiting(servers), "it waits")
+        assert servers[0].stop() == 0
+        claiming.join()
+        assert replies[0].json == {"jobs": []}, replies
 
 
 def test_jobs_of_a_claim_for_all_tenants_that_the_client_did_not_get_are_given_back(postgres, tmp_path):
