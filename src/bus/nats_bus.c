@@ -46,6 +46,7 @@ struct nats_bus {
     natsInbox *inbox;
     unsigned long long round; /* to recognise late acknowledgements of earlier rounds */
     bool checked;             /* the streams are there */
+    bool stores_nothing;      /* it answered, but has stored none of the last messages */
 
     atomic_bool interrupted;
     pthread_mutex_t lock; /* guards the state */
@@ -98,7 +99,7 @@ static void disconnect(struct nats_bus *b)
     b->conn = NULL;
     b->acks = NULL;
     b->inbox = NULL;
-    b->checked = false;
+    b->checked = b->stores_nothing = false;
 }
 
 static natsStatus subscribe_to_acks(struct nats_bus *b)
@@ -227,13 +228,15 @@ static bool be_connected(struct bus *bus)
         disconnect(b); /* the next connection may reach a healthier server */
         return false;
     }
-    if (!b->checked)
+    if (!b->checked && !b->stores_nothing)
         set_state(b, true, "");
     b->checked = true;
     return true;
 }
 
 /* --- publishing --- */
+
+static const char NOT_ACKNOWLEDGED[] = "not acknowledged";
 
 static void say_why(struct bus_message *m, enum bus_result result, const char *why)
 {
@@ -324,6 +327,26 @@ static bool collect(struct nats_bus *b, struct bus_message *messages, size_t cou
     return any;
 }
 
+/* A full disk, a stream at its limit: the messages wait, and somebody has to know why. */
+static void note_flow(struct nats_bus *b, const struct bus_message *messages, size_t count)
+{
+    bool flows = false;
+    const char *why = NOT_ACKNOWLEDGED;
+    char detail[BUS_WHY_MAX];
+    for (size_t i = 0; i < count; i++) {
+        flows |= messages[i].result != BUS_UNKNOWN;
+        if (strcmp(why, NOT_ACKNOWLEDGED) == 0)
+            why = messages[i].why;
+    }
+    if (!flows) {
+        (void)snprintf(detail, sizeof(detail), "nothing is stored: %s", why);
+        set_state(b, false, detail);
+    } else if (b->stores_nothing) {
+        set_state(b, true, "");
+    }
+    b->stores_nothing = !flows;
+}
+
 static void publish(struct bus *bus, struct bus_message *messages, size_t count)
 {
     struct nats_bus *b = of(bus);
@@ -331,7 +354,7 @@ static void publish(struct bus *bus, struct bus_message *messages, size_t count)
     natsStatus s = b->conn != NULL ? NATS_OK : NATS_CONNECTION_CLOSED;
     b->round++;
     for (size_t i = 0; i < count; i++)
-        say_why(&messages[i], BUS_UNKNOWN, "not acknowledged");
+        say_why(&messages[i], BUS_UNKNOWN, NOT_ACKNOWLEDGED);
     for (size_t i = 0; i < count && s == NATS_OK && !atomic_load(&b->interrupted); i++) {
         s = send_one(b, &messages[i], i);
         sent += s == NATS_OK;
@@ -344,6 +367,8 @@ static void publish(struct bus *bus, struct bus_message *messages, size_t count)
     if (b->conn != NULL && sent > 0 && !any) {
         disconnect(b); /* nothing was acknowledged: the connection is of no use */
         set_state(b, false, "not connected: nothing was acknowledged");
+    } else if (any) {
+        note_flow(b, messages, count);
     }
 }
 

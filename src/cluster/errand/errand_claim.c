@@ -187,7 +187,7 @@ bool errand_take_jobs(struct errand *e, const struct http_reply *reply)
         return claim->count == 0 && !claim->is_away;
     }
     if (json_read_kept(reply->body, &answer) != ERR_OK) {
-        shard_has_none(e); /* asked again, it would lease more jobs that nobody gets */
+        shard_has_none(e);        /* asked again, it would lease more jobs that nobody gets */
         return claim->count == 0; /* as it is */
     }
     const struct json *jobs = json_member(answer, STR("jobs"));

@@ -24,8 +24,8 @@ struct claim_errand {
     int64_t most;     /* jobs that it wants */
     int64_t share;    /* of each shard in this round; 0: it is over */
     bool *is_empty;   /* of each shard in `order`: it has no more */
-    bool answered; /* some shard has */
-    bool is_away;  /* the shard that was asked last: it has not waited */
+    bool answered;    /* some shard has */
+    bool is_away;     /* the shard that was asked last: it has not waited */
     bool waits;
     size_t at;       /* in `order`: who is next */
     size_t asked_at; /* and who was asked last, */

@@ -220,8 +220,22 @@ def test_a_stream_that_is_not_ours_is_left_alone_and_named(config, fault):
             with nats.client() as client:
                 assert client.stream(config["name"])["config"]["subjects"] == config["subjects"]
                 assert client.count(config["name"]) == 0
-                client.api(f"STREAM.DELETE.{config['name']}")
+            nats.delete_stream(config["name"])
             wait_until(lambda: waiting(api) == 0, "a stream of its own takes them")
+
+
+def test_a_bus_that_answers_and_stores_nothing_is_failing_and_says_why():
+    with nats_server() as nats, nats.client() as client:
+        limits = {"subjects": ["pawl.>"], "discard": "new", "max_msgs": 1}
+        made = client.make_stream(name="PAWL", **limits)
+        with publishing_server(nats.url) as (server, api, tenant):
+            run = api.start(tenant, "now", {"input": {"n": 1}}).json["run_id"]
+            wait_until(lambda: bus_of(api)["detail"] == "nothing is stored: maximum messages exceeded", "it says why its events wait")
+            assert bus_of(api)["status"] == "failing" and waiting(api) == len(timeline(api, tenant, run)) - 1
+            assert api.get("/api/v1/outbox", tenant=tenant).json["items"] == []  # they wait: the bus takes no others either
+            assert "error" not in client.api("STREAM.UPDATE.PAWL", {**made["config"], "max_msgs": -1})
+            assert_told(nats, api, tenant, [run])
+            wait_until(lambda: bus_of(api)["status"] == "ok", "it flows again")
 
 
 def test_a_stream_that_was_deleted_is_made_again():
