@@ -113,6 +113,7 @@ def test_duplicates_change_nothing_at_all(own):
 
     again("while it waits")
     job = e.call()
+    wait_until(lambda: rows(own.server.db, "SELECT 1 FROM timers"), "the timer of its lease is in the store")
     again("while it is handled")
     e.answer(job, state=1, set_timers=[{"name": "idle", "in_ms": 3_600_000}])
     again("after that")

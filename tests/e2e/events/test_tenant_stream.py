@@ -1,5 +1,6 @@
 """Everything that happens in a tenant as one stream: every event once and in order, for many readers at once, from any place, through
 restarts; and nobody suffers from a reader that does not read."""
+import contextlib
 import http.client
 import json
 import re
@@ -198,7 +199,8 @@ def test_a_foreign_client_goes_on_through_restarts_by_itself():
         begin(server.client(), "t", INSTANT)
         question = {"url": server.url + PATH + "?after=0-0", "headers": {"X-Tenant-ID": "t"}, "types": ["run.created", "job.succeeded", "run.succeeded"], "count": 12}
         with subprocess.Popen(["node", "events.mjs"], cwd=foreign.FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                              env=cli.environment()) as node:
+                              env=cli.environment()) as node, contextlib.ExitStack() as end:
+            end.callback(node.kill)
             node.stdin.write(json.dumps(question) + "\n")
             node.stdin.flush()
             received = []

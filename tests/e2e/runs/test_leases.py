@@ -1,4 +1,5 @@
 """Who holds a job, and for how long: fenced leases, heartbeats, giving back, attempts that run out, dead letters, batches."""
+import contextlib
 import datetime
 import hashlib
 import json
@@ -80,7 +81,9 @@ def test_a_worker_that_was_stopped_past_its_lease_is_refused_and_writes_nothing(
     api.workflow(tenant, "w", [task("work"), *behind])
     run = api.start(tenant, "w").json["run_id"]
     command = [sys.executable, "-c", PLAIN_WORKER, str(dev_server.port), tenant]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=harness.ROOT / "tests/e2e/support") as stopped:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=harness.ROOT / "tests/e2e/support") as stopped, \
+            contextlib.ExitStack() as end:
+        end.callback(stopped.kill)
         held = json.loads(stopped.stdout.readline())
         stopped.send_signal(signal.SIGSTOP)
         second = claim(api, tenant, wait_ms=30_000)[0]
