@@ -425,6 +425,11 @@ void forward_cancel(struct forward *f)
         node_call_cancel(&f->call);
 }
 
+bool forward_is_waiting(const struct forward *f)
+{
+    return !f->call_over && f->mode == MODE_OPEN;
+}
+
 const char *forward_error(const struct forward *f)
 {
     return f->mode == MODE_REFUSED ? f->reason : node_call_error(&f->call);

@@ -74,6 +74,8 @@ struct forward {
 void forward_begin(struct forward *f);
 /* Ends it soon: a stream ends, any other request is over as FORWARD_UNKNOWN. */
 void forward_cancel(struct forward *f);
+/* Has nothing come back yet? */
+bool forward_is_waiting(const struct forward *f);
 /* Says why a request that was not answered was not; for the log. */
 const char *forward_error(const struct forward *f);
 

@@ -34,6 +34,7 @@ struct visit {
     bool unknown;    /* a node may have acted on it */
     bool revoked;
     bool rests;         /* before it asks the next shard */
+    bool ends_wait;     /* of a claim: the server stops */
     int64_t lost_at_ms; /* when its node lost the shard; 0: it has it */
     uint64_t view;      /* while it is not under way: when it waits for the next */
     int64_t until_ms;   /* and how long */
@@ -136,6 +137,16 @@ static void end_claim(struct visit *v)
         answer_with_jobs(v);
     else
         answer(v, ERR_SHARD_UNAVAILABLE, "No node serves any shard right now. Retry.");
+}
+
+/* Its owner, whom the claim has left, gives the jobs back that it may have got. */
+static void answer_without_jobs(struct visit *v)
+{
+    struct http_reply reply;
+    http_reply_init(&reply, 200, STR("application/json"), STR("{\"jobs\":[]}"));
+    reply.route = str_of(v->route->pattern);
+    http_send(v->forward.req, &reply);
+    leave(v);
 }
 
 /* To the next shard of an errand. */
@@ -366,6 +377,10 @@ static void over(struct forward *forward, enum forward_end end)
         go_on_later(v);
         return;
     }
+    if (end == FORWARD_UNKNOWN && v->ends_wait) {
+        answer_without_jobs(v);
+        return;
+    }
     count_failure(v, end);
     log_failure(v);
     bool again = end == FORWARD_NOT_TAKEN || forward->repeatable || has_body_key(v);
@@ -582,13 +597,21 @@ int visits_timeout_ms(const struct front *f)
     return (int)MAX(until - env_mono_ms(f->config.env), (int64_t)0);
 }
 
+/* With a key the claim may be repeated, and must get the same jobs then. */
+static bool is_claim_that_waits(const struct visit *v)
+{
+    return v->route->join == JOIN_CLAIM && v->errand.join == JOIN_NONE && v->under_way &&
+           !errand_has_key(v->forward.req) && forward_is_waiting(&v->forward);
+}
+
 void visits_end_waits(struct front *f)
 {
     for (struct visit *v = f->visits; v != NULL; v = v->next) {
+        bool streams = v->route->stream != NULL && v->under_way;
         errand_wait_is_over(&v->errand);
-        if (v->route->stream == NULL || !v->under_way)
-            continue;
-        v->forward.ends_well = true;
-        forward_cancel(&v->forward);
+        v->ends_wait = is_claim_that_waits(v);
+        v->forward.ends_well |= streams;
+        if (streams || v->ends_wait)
+            forward_cancel(&v->forward);
     }
 }

@@ -16,7 +16,7 @@ void visit_all(struct front *f, struct call *c);
  * a key that is revoked. */
 void visits_poll(struct front *f);
 int visits_timeout_ms(const struct front *f);
-/* Streams end, and claims of all tenants wait no longer: the server stops. */
+/* Streams end, and claims wait no longer: the server stops. */
 void visits_end_waits(struct front *f);
 
 #endif

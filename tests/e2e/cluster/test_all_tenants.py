@@ -11,7 +11,7 @@ import rawhttp
 from checks import assert_problem
 from cli import pawl
 from harness import ROOT, ROOT_KEY, wait_until
-from nodes import bearer, nodes, owners, tenants_of_both
+from nodes import bearer, nodes, owners, requests_waiting, tenants_of_both
 
 sys.path.append(str(ROOT / "tests/tools"))
 import with_postgres  # noqa: E402
@@ -198,12 +198,6 @@ def test_a_claim_for_all_tenants_gets_jobs_of_every_shard_that_has_some(postgres
         assert len(jobs) == 8 * len(tenants) and {job["tenant"] for job in jobs} == set(tenants)
 
 
-def waiting(servers):
-    """How many requests wait at the shards of these servers."""
-    texts = [s.client().get("/metrics").raw.decode() for s in servers]
-    return sum(float(line.split()[-1]) for text in texts for line in text.splitlines() if line.startswith("pawl_requests_waiting"))
-
-
 def no_shard_is_served(server):
     assert pawl("cluster", "drain", "n0", "--store", server.store).code == 0
     wait_until(lambda: set(owners(server)) == {None}, "no shard is served")
@@ -224,7 +218,7 @@ def test_a_claim_for_all_tenants_that_waits_gets_a_job_after_all_shards_were_awa
         api.workflow(tenant)
         claiming = threading.Thread(target=lambda: replies.append(api.post("/api/v1/jobs/claim", {"worker_id": "w", "wait_ms": 30000}, tenant="*")))
         claiming.start()
-        wait_until(lambda: waiting([server]), "it waits")
+        wait_until(lambda: requests_waiting([server]), "it waits")
         no_shard_is_served(server)
         for _ in range(20):
             assert api.get("/healthz").status == 200
@@ -241,7 +235,7 @@ def test_a_node_that_stops_answers_claims_for_all_tenants_that_wait(postgres, tm
         api, replies = servers[0].client(), []
         claiming = threading.Thread(target=lambda: replies.append(api.post("/api/v1/jobs/claim", {"worker_id": "w", "wait_ms": 30000}, tenant="*")))
         claiming.start()
-        wait_until(lambda: waiting(servers), "it waits")
+        wait_until(lambda: requests_waiting(servers), "it waits")
         assert servers[0].stop() == 0
         claiming.join()
         assert replies[0].json == {"jobs": []}, replies

@@ -11,7 +11,7 @@ import pytest
 
 import rawhttp
 from harness import ROOT, ROOT_KEY, together, wait_until
-from nodes import bearer, nodes, owners, tenants_of_both
+from nodes import bearer, nodes, owners, requests_waiting, tenants_of_both
 
 sys.path.append(str(ROOT / "tests/tools"))
 import with_postgres  # noqa: E402
@@ -300,6 +300,26 @@ def is_refused(port):
         return False
     except ConnectionRefusedError:
         return True
+
+
+def test_a_node_that_stops_answers_the_claims_that_wait_at_other_nodes(postgres, tmp_path):
+    with nodes(postgres, tmp_path) as servers:
+        first, second = (s.client() for s in servers)
+        tenants, replies = tenants_of_both(servers), []
+        claim = {"worker_id": "w", "wait_ms": 30000}
+        waiting = [threading.Thread(target=lambda t=t: replies.append(first.post("/api/v1/jobs/claim", claim, tenant=t))) for t in tenants]
+        for thread in waiting:
+            thread.start()
+        wait_until(lambda: requests_waiting(servers) == len(tenants), "all of them wait")
+        assert servers[0].stop() == 0
+        for thread in waiting:
+            thread.join()
+        assert [r.json for r in replies] == [{"jobs": []}] * len(tenants), replies
+        for tenant in tenants:  # nobody waits there any more
+            wait_until(lambda t=tenant: second.put("/api/v1/workflows/hold", {"steps": [{"name": "a", "type": "task", "handler": "h"}]}, tenant=t).status == 200, "it is served")
+            assert second.start(tenant).status == 200
+            jobs = second.post("/api/v1/jobs/claim", claim, tenant=tenant).json["jobs"]
+            assert [job["attempt"] for job in jobs] == [1]
 
 
 def test_the_last_node_answers_requests_in_progress_before_it_stops(postgres, tmp_path):

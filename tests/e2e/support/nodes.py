@@ -61,6 +61,12 @@ def forwarded(server, headers=None):
     return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith("pawl_forwarded_requests_total{"))
 
 
+def requests_waiting(servers):
+    """How many wait at the shards of these servers for a job, a run or an update."""
+    texts = [s.client().get("/metrics").raw.decode() for s in servers]
+    return sum(float(line.split()[-1]) for text in texts for line in text.splitlines() if line.startswith("pawl_requests_waiting "))
+
+
 def tenants_of_both(servers, count=8, **settings):
     """At least so many tenants, half of them of each node: the first one forwards what belongs to the second."""
     api, names = servers[0].client(), {False: [], True: []}
