@@ -34,7 +34,7 @@ def architecture():
 def install(build, root, prefix="/usr"):
     """`make install` into a folder, with stripped programs and libraries."""
     run("cmake", "-B", build, f"-DCMAKE_INSTALL_PREFIX={prefix}")
-    run("ninja", "-C", build, "pawl", "libpawl_shared", "libpawl_static", "pages_for_people")
+    run("ninja", "-C", build, "pawl", "pawl_loads", "libpawl_shared", "libpawl_static", "pages_for_people")
     run("cmake", "--install", build, env={**os.environ, "DESTDIR": str(root)})
     for folder in sorted((path for path in root.rglob("*") if path.is_dir()), reverse=True):
         if not any(folder.iterdir()):
@@ -52,9 +52,14 @@ def strip(path):
     run("strip", "--strip-unneeded", "--remove-section=.comment", "--remove-section=.note.gnu.build-id", path)
 
 
-def libraries(program):
-    """The shared libraries of a program that are not the C library's own, by name."""
-    found = re.findall(r"(\S+) => (/\S+)", run("ldd", program))
+def linked(build):
+    """pawl, and a library that is linked with what pawl loads when it is first needed: together they name all libraries."""
+    return build / "pawl", build / "libpawl_loads.so"
+
+
+def libraries(*programs):
+    """The shared libraries of programs that are not the C library's own, by name."""
+    found = {(name, path) for program in programs for name, path in re.findall(r"(\S+) => (/\S+)", run("ldd", program))}
     return {name: pathlib.Path(path) for name, path in sorted(found) if not name.startswith(OF_GLIBC)}
 
 

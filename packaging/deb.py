@@ -4,7 +4,7 @@ import re
 import shutil
 import tempfile
 
-from common import ROOT, VERSION, architecture, epoch, fix_modes, install, run
+from common import ROOT, VERSION, architecture, epoch, fix_modes, install, linked, run
 
 HERE = pathlib.Path(__file__).resolve().parent
 MAINTAINER = "The pawl authors <pawl@localhost>"
@@ -99,7 +99,7 @@ def build(build_folder, out):
         move(root, dev, "usr/include/*", "usr/lib/*/libpawl.*", "usr/lib/*/pkgconfig/*")
         for empty in ("usr/include", *(str(p.relative_to(root)) for p in root.glob("usr/lib/*-linux-*"))):
             shutil.rmtree(root / empty)
-        own = dependencies([root / "usr/bin/pawl"])
+        own = dependencies(linked(pathlib.Path(build_folder)))
         shared = dependencies(library.glob("usr/lib/*/libpawl.so.*.*"))
         control(dev, "libpawl-dev", f"libpawl0 (= {VERSION}), libjansson-dev, libcurl4-openssl-dev, libssl-dev")
         return [server_package(root, own, out), library_package(library, shared, out), finish(dev, "libpawl-dev", out)]

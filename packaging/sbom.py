@@ -8,7 +8,7 @@ import re
 import subprocess
 import uuid
 
-from common import ROOT, VERSION, epoch, libraries, run
+from common import ROOT, VERSION, epoch, libraries, linked, run
 
 STATIC = re.findall(r"\b(lib[\w.]+)\.a\b", (ROOT / "CMakeLists.txt").read_text())  # archives that travel inside the binary
 
@@ -39,9 +39,9 @@ def debian(name):
     return package("deb", name, version, f"pkg:deb/debian/{name}@{version}?arch={arch}", supplier="Organization: Debian", sourceInfo=f"source package {source}")
 
 
-def linked(program):
-    """[(package, relationship)] of what a program is linked with."""
-    shared = sorted({owner_of(path) for path in libraries(program).values()} | {"libc6"})
+def parts_of(build_folder):
+    """[(package, relationship)] of what pawl is linked with, or loads."""
+    shared = sorted({owner_of(path) for path in libraries(*linked(build_folder)).values()} | {"libc6"})
     static = sorted({f"{name}-dev" for name in STATIC})
     return [(debian(name), "DYNAMIC_LINK") for name in shared] + [(debian(name), "STATIC_LINK") for name in static]
 
@@ -63,9 +63,8 @@ def locked():
 
 
 def document(build_folder):
-    program = build_folder / "pawl"
     own = package("pawl", "pawl", VERSION, f"pkg:generic/pawl@{VERSION}", licenseConcluded="Apache-2.0", licenseDeclared="Apache-2.0", primaryPackagePurpose="APPLICATION")
-    parts, tools = linked(program), locked()
+    parts, tools = parts_of(build_folder), locked()
     relations = [{"spdxElementId": "SPDXRef-DOCUMENT", "relatedSpdxElement": own["SPDXID"], "relationshipType": "DESCRIBES"}]
     relations += [{"spdxElementId": own["SPDXID"], "relatedSpdxElement": p["SPDXID"], "relationshipType": how} for p, how in parts]
     relations += [{"spdxElementId": p["SPDXID"], "relatedSpdxElement": own["SPDXID"], "relationshipType": "DEV_DEPENDENCY_OF"} for p in tools]

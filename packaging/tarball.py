@@ -3,7 +3,7 @@ import pathlib
 import shutil
 import tempfile
 
-from common import ROOT, VERSION, architecture, fix_modes, install, libraries, run, strip, write_tgz
+from common import ROOT, VERSION, architecture, fix_modes, install, libraries, linked, run, strip, write_tgz
 
 
 def bundle(build_folder, root):
@@ -16,7 +16,7 @@ def bundle(build_folder, root):
         shutil.copy(build_folder / "pawl", root / "bin/pawl")
         if (installed / "usr/share").exists():
             shutil.copytree(installed / "usr/share", root / "share")
-    for name, path in libraries(root / "bin/pawl").items():
+    for name, path in libraries(*linked(build_folder)).items():
         shutil.copy(path, root / "lib/pawl" / name)
     # DT_RPATH, which counts for the libraries of libraries too.
     run("patchelf", "--force-rpath", "--set-rpath", "$ORIGIN/../lib/pawl", root / "bin/pawl")

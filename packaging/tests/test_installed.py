@@ -10,7 +10,7 @@ import urllib.request
 
 import pytest
 
-from common import VERSION, libraries, run
+from common import VERSION, libraries, linked, run
 from conftest import BUILD, make
 
 pytestmark = pytest.mark.slow
@@ -48,8 +48,9 @@ def post(url, path, body, method="POST"):
 
 
 def use(url):
-    """A run of a workflow of its own, from its start to its end."""
-    post(url, "/api/v1/workflows/hi", {"steps": [{"name": "a", "type": "transform", "output": "hello"}]}, "PUT")
+    """A run of a workflow of its own, from its start to its end. It calls the server itself, for which pawl loads a library."""
+    steps = [{"name": "a", "type": "http", "request": {"method": "GET", "url": f"{url}/healthz"}}, {"name": "b", "type": "transform", "output": "hello"}]
+    post(url, "/api/v1/workflows/hi", {"steps": steps}, "PUT")
     return post(url, "/api/v1/workflows/hi/runs?wait_ms=20000", {})["run"]["output"]
 
 
@@ -131,8 +132,11 @@ def test_the_tarball_brings_every_library_but_the_c_librarys(tmp_path):
     (folder,) = tmp_path.glob("pawl-*")
     program = folder / "bin/pawl"
     assert {path.parent for path in libraries(program).values()} == {folder / "bin/../lib/pawl"}
+    assert {path.name for path in (folder / "lib/pawl").iterdir()} == libraries(*linked(BUILD)).keys()
     with Served(program, "serve", "--dev", "--listen", "127.0.0.1:0", "--store", "sqlite:pawl.db", cwd=tmp_path, env={}) as server:
         assert use(server.url) == "hello"
+        maps = pathlib.Path(f"/proc/{server.process.pid}/maps").read_text()
+        assert {folder / "lib/pawl"} == {pathlib.Path(path).parent for path in re.findall(r"(/\S+/lib(?:curl|nghttp2|ssl)\.so\S*)", maps)}
     again = next(iter(make(tmp_path / "again", "tarball").values()))
     assert again.read_bytes() == archive.read_bytes()
 

@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "base/limits.h"
 #include "bus/transfer.h"
+#include "library/library.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -329,7 +330,13 @@ void http_caller_free(struct http_caller *c)
 
 bool http_caller_submit(struct http_caller *c, struct http_call *call)
 {
+    char why[LIBRARY_WHY_MAX];
     call->next = NULL;
+    if (!library_load(&LIBCURL, why)) {
+        http_call_end(call, CALL_FAILED, "%s", why);
+        give_back(c, call);
+        return true;
+    }
     call->deadline_ms = env_mono_ms(&ENV_SYSTEM) + call->request.timeout_ms;
     pthread_mutex_lock(&c->lock);
     assert(!c->stopping);

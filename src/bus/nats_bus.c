@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "library/library.h"
 
 #include <nats/nats.h>
 #include <pthread.h>
@@ -486,6 +487,9 @@ static enum err load_files(struct nats_bus *b, const struct nats_bus_config *con
 
 enum err nats_bus_new(const struct nats_bus_config *config, struct problem *p, struct bus **ret)
 {
+    char why[LIBRARY_WHY_MAX];
+    if (!library_load(&LIBNATS, why))
+        return problem_set(p, ERR_NOT_FOUND, "%s", why);
     struct server_list *list = calloc(1, sizeof(*list));
     struct nats_bus *b = calloc(1, sizeof(*b));
     if (list == NULL || b == NULL) {

@@ -22,8 +22,8 @@ struct nats_bus_config {
 };
 
 /* Does not connect yet. ERR_FIELD_INVALID: a URL is not valid; ERR_NOT_FOUND: a file cannot be
- * read. The caller owns *ret and frees it by bus->free(). One at a time in a process: freeing it
- * ends the library's threads. */
+ * read, or libnats cannot be loaded. The caller owns *ret and frees it by bus->free(). One at a
+ * time in a process: freeing it ends the library's threads. */
 MUST_CHECK enum err nats_bus_new(const struct nats_bus_config *config, struct problem *p,
                                  struct bus **ret);
 

@@ -105,10 +105,6 @@ static enum cli_exit run_verb(const struct command *command, const struct verb *
     /* When the reader of our output goes away, writes fail, and a private server is still stopped.
      */
     (void)signal(SIGPIPE, SIG_IGN);
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-        fprintf(stderr, "pawl: Cannot initialize libcurl\n");
-        return CLI_REFUSED;
-    }
     enum cli_exit rc = session_open(&session, verb, argc, argv, from);
     if (rc == CLI_USAGE)
         print_usage(stderr, command, &session);
@@ -117,7 +113,6 @@ static enum cli_exit run_verb(const struct command *command, const struct verb *
     else if (rc == CLI_DONE)
         rc = call_verb(&session);
     rc = session_close(&session, rc);
-    curl_global_cleanup();
     if (fflush(stdout) != 0 || ferror(stdout)) {
         if (errno != EPIPE)
             fprintf(stderr, "pawl: Cannot write to standard output: %s\n", strerror(errno));

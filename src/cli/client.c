@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "base/json_tree.h"
 #include "base/limits.h"
+#include "library/library.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -39,11 +40,26 @@ void reply_release(struct reply *r)
     buf_release(&r->body);
 }
 
+/* libcurl counts how often it is initialized. */
+static bool start_libcurl(struct client *c)
+{
+    static_assert(sizeof(c->error) >= LIBRARY_WHY_MAX, "the reason fits");
+    if (!library_load(&LIBCURL, c->error))
+        return false;
+    c->started = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+    if (!c->started)
+        (void)snprintf(c->error, sizeof(c->error), "Cannot initialize libcurl");
+    return c->started;
+}
+
 bool client_open(struct client *c, const struct client_setup *setup)
 {
-    *c = (struct client){.curl = curl_easy_init(), .timeout_ms = setup->timeout_ms};
+    *c = (struct client){.timeout_ms = setup->timeout_ms};
     buf_init(&c->url, CLIENT_HEADER_MAX);
     buf_init(&c->target, HTTP_HEAD_MAX * 2);
+    if (!start_libcurl(c))
+        return false;
+    c->curl = curl_easy_init();
     struct str url = str_of(setup->url);
     while (url.len > 0 && url.ptr[url.len - 1] == '/')
         url.len--;
@@ -69,8 +85,11 @@ void client_close(struct client *c)
     curl_slist_free_all(c->headers);
     buf_release(&c->url);
     buf_release(&c->target);
+    if (c->started)
+        curl_global_cleanup();
     c->curl = NULL;
     c->headers = NULL;
+    c->started = false;
 }
 
 enum cli_exit client_send(struct client *c, const struct request *req, struct reply *ret)

@@ -51,6 +51,7 @@ struct reply {
 };
 
 struct client {
+    bool started; /* libcurl is initialized for it */
     CURL *curl;
     struct curl_slist *headers; /* of every request */
     struct buf url;             /* of the server, without a trailing slash */
@@ -72,8 +73,8 @@ struct client {
 void reply_init(struct reply *r);
 void reply_release(struct reply *r);
 
-/* False when memory ran out or the value of a header has control characters; c->error says which.
- * Call client_close in both cases, and curl_global_init once before. */
+/* False when libcurl cannot be loaded, memory ran out or the value of a header has control
+ * characters; c->error says which. Call client_close in both cases. */
 MUST_CHECK bool client_open(struct client *c, const struct client_setup *setup);
 void client_close(struct client *c);
 

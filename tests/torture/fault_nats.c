@@ -26,8 +26,6 @@ WRAP(NATS_INVALID_ARG, natsOptions_SetAllowReconnect, (natsOptions * options, bo
 WRAP(NATS_INVALID_ARG, natsOptions_SetPingInterval, (natsOptions * options, int64_t ms),
      (options, ms))
 WRAP(NATS_INVALID_ARG, natsOptions_SetSendAsap, (natsOptions * options, bool asap), (options, asap))
-WRAP(NATS_NO_MEMORY, natsOptions_SetClosedCB,
-     (natsOptions * options, natsConnectionHandler on_closed, void *ctx), (options, on_closed, ctx))
 WRAP(NATS_NO_MEMORY, natsOptions_SetErrorHandler,
      (natsOptions * options, natsErrHandler on_error, void *ctx), (options, on_error, ctx))
 WRAP(NATS_NO_SERVER, natsConnection_Connect, (natsConnection * *ret, natsOptions *options),

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "bus/nats_bus.h"
+#include "library/library.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -72,6 +73,9 @@ static void run_server(void)
 static int start_server(void **state)
 {
     (void)state;
+    char why[LIBRARY_WHY_MAX];
+    if (!library_load(&LIBNATS, why))
+        fail_msg("%s", why);
     fault_spare_library("libnats"); /* 3.4.1 crashes in natsConn_create() */
     log_setup(LOG_TEXT, LOG_ERROR, &ENV_SYSTEM);
     (void)snprintf(server.folder, sizeof(server.folder), "/tmp/pawl-torture-XXXXXX");

@@ -6,6 +6,7 @@
 #include "base/env.h"
 #include "base/limits.h"
 #include "cluster/calls/node_transfer.h"
+#include "library/library.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -336,8 +337,11 @@ static bool set_up_multi(struct node_client *c)
 }
 
 /* A node that forwards nothing needs neither the thread nor libcurl. */
-static bool start(struct node_client *c)
+static bool start(struct node_client *c, char why[static LIBRARY_WHY_MAX])
 {
+    if (!library_load(&LIBCURL, why))
+        return false;
+    (void)snprintf(why, LIBRARY_WHY_MAX, "Cannot start the thread that calls other nodes");
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return false;
     c->multi = curl_multi_init();
@@ -458,10 +462,11 @@ void node_call_begin(struct node_client *c, struct node_call *call)
     call->error[0] = '\0';
     buf_init(&call->head, CALL_HEAD_MAX);
     buf_init(&call->body_in, 2 * NODE_BUFFER_MAX);
-    if (c->thread_runs || start(c))
+    char why[LIBRARY_WHY_MAX];
+    if (c->thread_runs || start(c, why))
         order(call, ORDER_BEGIN);
     else
-        end_call(c, call, NODE_UNREACHED, "Cannot start the thread that calls other nodes");
+        end_call(c, call, NODE_UNREACHED, why);
 }
 
 void node_call_cancel(struct node_call *call)

@@ -147,7 +147,7 @@ PGresult *postgres_exec_text(struct postgres_db *db, const char *sql, size_t cou
 
 /* --- postgres_url.c --- */
 
-/* Takes the parameters that are pawl's own out of the URL. */
+/* Loads libpq, and takes the parameters that are pawl's own out of the URL. */
 MUST_CHECK enum err postgres_read_url(struct postgres_db *db, struct str url, struct problem *p);
 
 /* --- postgres_migrate.c --- */

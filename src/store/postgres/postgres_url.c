@@ -1,4 +1,5 @@
 /* The parameters of a store's URL that are pawl's own. */
+#include "library/library.h"
 #include "store/postgres/postgres_db.h"
 
 enum { VALUE_MAX = 64 };
@@ -65,6 +66,9 @@ static enum err read_number(struct postgres_db *db, const char *name, int64_t ab
 
 enum err postgres_read_url(struct postgres_db *db, struct str url, struct problem *p)
 {
+    char why[LIBRARY_WHY_MAX];
+    if (!library_load(&LIBPQ, why))
+        return problem_set(p, ERR_STORE_FAILED, "%s", why);
     if (url.len >= sizeof(db->url))
         return problem_set(p, ERR_BAD_REQUEST, "The URL of the store is too long");
     memcpy(db->url, url.ptr, url.len);

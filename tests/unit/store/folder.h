@@ -6,6 +6,7 @@
 #include "base/support.h"
 
 #include "base/limits.h"
+#include "library/library.h"
 #include "store/db.h"
 #include "store_support/stores.h"
 
@@ -172,6 +173,9 @@ static inline PGconn *raw_connect(const char *path)
     const char *name = schema + strlen("&schema=");
     (void)snprintf(sql, sizeof(sql), "SET search_path = %s_0, %s, public", name, name);
     *schema = '\0';
+    char why[LIBRARY_WHY_MAX];
+    if (!library_load(&LIBPQ, why)) /* for the functions that pawl calls too */
+        fail_msg("%s", why);
     PGconn *conn = PQconnectdb(url);
     PQclear(PQexec(conn, sql));
     return conn;
