@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "store/claim_queues.h"
 #include "store/db_driver.h"
 #include "store/row_cache.h"
 
@@ -21,6 +22,13 @@ static enum err unknown_scheme(const struct db_config *config, struct problem *p
                        STR_ARG(config->url));
 }
 
+/* A connection works without, only slower. */
+static void remember(struct db *db)
+{
+    db->row_cache = row_cache_new();
+    db->claim_queues = claim_queues_new();
+}
+
 enum err db_open(const struct db_config *config, struct problem *p, struct db **ret)
 {
     for (size_t i = 0; DB_ENGINES[i] != NULL; i++) {
@@ -30,7 +38,7 @@ enum err db_open(const struct db_config *config, struct problem *p, struct db **
         struct str address = {config->url.ptr + scheme.len, config->url.len - scheme.len};
         enum err e = DB_ENGINES[i]->open(config, address, p, ret);
         if (e == ERR_OK && config->access == DB_WRITER && db_is_only_writer(*ret))
-            (*ret)->row_cache = row_cache_new(); /* it works without, only slower */
+            remember(*ret);
         return e;
     }
     return unknown_scheme(config, p);
@@ -50,12 +58,26 @@ void db_close(struct db *db)
         return;
     row_cache_free(db->row_cache);
     db->row_cache = NULL;
+    claim_queues_free(db->claim_queues);
+    db->claim_queues = NULL;
     db->ops->close(db);
 }
 
 struct row_cache *db_row_cache(const struct db *db)
 {
     return db->row_cache;
+}
+
+struct claim_queues *db_claim_queues(const struct db *db)
+{
+    return db->claim_queues;
+}
+
+/* What is remembered may come from a transaction that is not committed. */
+static void forget(struct db *db)
+{
+    row_cache_clear(db->row_cache);
+    claim_queues_clear(db->claim_queues);
 }
 
 struct db_numbers db_numbers(const struct db *db)
@@ -311,7 +333,7 @@ enum err db_commit(struct db *db)
     assert((e == ERR_OK) == (db->outcome == DB_COMMITTED));
     assert((e == ERR_STORE_FAILED) == (db->outcome == DB_FENCED || db->outcome == DB_IN_DOUBT));
     if (e != ERR_OK)
-        row_cache_clear(db->row_cache);
+        forget(db);
     return e;
 }
 
@@ -335,7 +357,7 @@ enum db_outcome db_commit_outcome(const struct db *db)
 
 void db_rollback(struct db *db)
 {
-    row_cache_clear(db->row_cache);
+    forget(db);
     db->ops->rollback(db);
 }
 

@@ -8,10 +8,12 @@
 
 struct db {
     const struct db_ops *ops;
-    enum db_outcome outcome;     /* of the last commit */
-    struct db_numbers numbers;   /* step 0: all */
-    bool commits_now;            /* the present commit must not be deferred */
-    struct row_cache *row_cache; /* db_open() makes it and db_close() frees it; NULL: none */
+    enum db_outcome outcome;   /* of the last commit */
+    struct db_numbers numbers; /* step 0: all */
+    bool commits_now;          /* the present commit must not be deferred */
+    /* What the only writer remembers: db_open() makes it and db_close() frees it; NULL: none. */
+    struct row_cache *row_cache;
+    struct claim_queues *claim_queues;
 };
 
 /* A query that is being read. */

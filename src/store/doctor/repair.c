@@ -2,6 +2,7 @@
 #include "store/doctor/repair.h"
 
 #include "base/limits.h"
+#include "store/claim_queues.h"
 #include "store/columns.h"
 #include "store/doctor/check.h"
 #include "store/doctor/derived.h"
@@ -19,6 +20,7 @@
 
 static enum err run_all(struct db *db, const char *const *statements, size_t count)
 {
+    claim_queues_clear(db_claim_queues(db));
     enum err e = ERR_OK;
     for (size_t i = 0; i < count && e == ERR_OK; i++)
         e = db_exec_values(db, statements[i], NULL, 0, NULL);

@@ -2,42 +2,12 @@
 #include "store/run/jobs.h"
 
 #include "base/limits.h"
-#include "store/columns.h"
+#include "store/claim_queues.h"
+#include "store/run/job_columns.h"
 
-#define COLUMN_BIND_JOB_STATE(value) COLUMN_BIND_WORD(job_state_name(value))
-#define COLUMN_READ_JOB_STATE(rows, at) COLUMN_READ_WORD(rows, at, job_state_of, JOB_STATE_COUNT)
-#define COLUMN_KEEP_JOB_STATE(arena, value)
-
-#define JOB_COLUMNS(X, p)                            \
-    X(p, 1, INT, run, owner)                         \
-    X(p, 2, COUNT, ordinal, ordinal)                 \
-    X(p, 3, UUID, id, id)                            \
-    X(p, 4, INT, tenant, tenant)                     \
-    X(p, 5, INT, step, step)                         \
-    X(p, 6, JOB_STATE, state, state)                 \
-    X(p, 7, TEXT, queue, queue)                      \
-    X(p, 8, INT, urgency, urgency)                   \
-    X(p, 9, COUNT, attempt, attempt)                 \
-    X(p, 10, COUNT, lease_epoch, lease_epoch)        \
-    X(p, 11, TEXT, worker, worker)                   \
-    X(p, 12, TIME_OR_NONE, due_at, due_at)           \
-    X(p, 13, TEXT, output, output)                   \
-    X(p, 14, TEXT, error, error)                     \
-    X(p, 15, TIME, created_at, created_at)           \
-    X(p, 16, TIME_OR_NONE, started_at, started_at)   \
-    X(p, 17, TIME_OR_NONE, finished_at, finished_at) \
-    X(p, 18, COUNT, item, item)                      \
-    X(p, 19, BOOL, undo, undo)                       \
-    X(p, 20, TEXT, input, input)                     \
-    X(p, 21, COUNT_OR_NONE, lease_ms, lease_ms)      \
-    X(p, 22, TEXT, note, note)                       \
-    X(p, 23, UUID_OR_NONE, child, child)             \
-    X(p, 24, TIME_OR_NONE, dead_at, dead_at)         \
-    X(p, 25, COUNT, stale_epoch, stale_epoch)
 COLUMNS_NUMBERED(JOB_COLUMNS, JOB);
 COLUMNS_SHAPE(JOB_SHAPE, struct job, JOB_COLUMNS);
 
-#define SELECT_OWN_ROWS COLUMNS_SELECT(JOB_COLUMNS, "") ", 0 FROM jobs"
 #define SELECT_FIRST COLUMNS_SELECT(JOB_COLUMNS, "") ", 1 FROM first_job_rows"
 #define SELECT_JOBS(condition) \
     SELECT_OWN_ROWS " WHERE " condition " UNION ALL " SELECT_FIRST " WHERE " condition
@@ -113,6 +83,50 @@ static void forget(struct db *db, int64_t run, int64_t ordinal)
     row_cache_drop(db_row_cache(db), &JOB_SHAPE, run, ordinal);
 }
 
+/* --- queues --- */
+
+int64_t jobs_age(const struct job *j)
+{
+    return j->step < 0 ? j->created_at * 4096 : j->owner;
+}
+
+static struct claim_place claim_place_of(const struct job *j)
+{
+    return (struct claim_place){j->tenant, j->urgency, jobs_age(j), j->owner, j->ordinal};
+}
+
+/* It has become claimable, or is it no more. */
+static void enter_queue(struct db *db, const struct job *j)
+{
+    struct claim_place place = claim_place_of(j);
+    claim_queues_add(db_claim_queues(db), j->queue, &place);
+}
+
+static void leave_queue(struct db *db, const struct job *j)
+{
+    struct claim_place place = claim_place_of(j);
+    claim_queues_remove(db_claim_queues(db), j->queue, &place);
+}
+
+/* The same for one that is part of its run's row: as workers ask for it. */
+static enum err enter_first(struct db *db, const struct job *j)
+{
+    static const char SQL[] =
+        "INSERT INTO first_jobs (queue, tenant, urgency, run) VALUES ($1, $2, $3, $4)";
+    enter_queue(db, j);
+    return DB_EXEC(db, SQL, NULL, DB_T(j->queue), DB_I(j->tenant), DB_I(j->urgency),
+                   DB_I(j->owner));
+}
+
+static enum err leave_first(struct db *db, const struct job *j)
+{
+    static const char SQL[] =
+        "DELETE FROM first_jobs WHERE queue = $1 AND tenant = $2 AND urgency = $3 AND run = $4";
+    leave_queue(db, j);
+    return DB_EXEC(db, SQL, NULL, DB_T(j->queue), DB_I(j->tenant), DB_I(j->urgency),
+                   DB_I(j->owner));
+}
+
 /* --- rows --- */
 
 static enum err insert_row(struct db *db, const struct job *j)
@@ -123,6 +137,8 @@ static enum err insert_row(struct db *db, const struct job *j)
     enum err e = DB_EXEC(db, SQL, NULL, JOB_COLUMNS(COLUMN_BIND, j));
     if (e == ERR_OK)
         remember(db, &row);
+    if (e == ERR_OK && j->state == JOB_PENDING)
+        enter_queue(db, j);
     return e;
 }
 
@@ -134,7 +150,7 @@ enum err jobs_insert(struct db *db, const struct job *j)
 /* --- first jobs --- */
 
 /* The one that waits for its run's row gets a row of its own. */
-static enum err settle(struct db *db)
+enum err jobs_settle(struct db *db)
 {
     const struct job *held = row_cache_held(db_row_cache(db), &JOB_SHAPE);
     if (held == NULL)
@@ -176,30 +192,13 @@ enum err jobs_insert_with_run(struct db *db, const struct job *j)
                                                                           : insert_row(db, j);
 }
 
-/* As workers ask for it. */
-static enum err put_in_queue(struct db *db, const struct job *j)
-{
-    static const char SQL[] =
-        "INSERT INTO first_jobs (queue, tenant, urgency, run) VALUES ($1, $2, $3, $4)";
-    return DB_EXEC(db, SQL, NULL, DB_T(j->queue), DB_I(j->tenant), DB_I(j->urgency),
-                   DB_I(j->owner));
-}
-
-static enum err take_from_queue(struct db *db, const struct job *j)
-{
-    static const char SQL[] =
-        "DELETE FROM first_jobs WHERE queue = $1 AND tenant = $2 AND urgency = $3 AND run = $4";
-    return DB_EXEC(db, SQL, NULL, DB_T(j->queue), DB_I(j->tenant), DB_I(j->urgency),
-                   DB_I(j->owner));
-}
-
 enum err jobs_put_first(struct db *db, const struct job *from_run, const struct job **ret)
 {
     const struct job *held = row_cache_held(db_row_cache(db), &JOB_SHAPE);
     *ret = NULL;
     if (held == NULL || !is_of_run(held, from_run))
-        return settle(db);
-    enum err e = held->queue.len > 0 ? put_in_queue(db, held) : ERR_OK;
+        return jobs_settle(db);
+    enum err e = held->queue.len > 0 ? enter_first(db, held) : ERR_OK;
     if (e != ERR_OK) {
         row_cache_unhold(db_row_cache(db));
         return e;
@@ -220,9 +219,13 @@ static enum err move_out(struct db *db, const struct job *j, bool *ret_done)
     int64_t inserted = 0;
     enum err e = DB_EXEC(db, SQL, &inserted, JOB_COLUMNS(COLUMN_BIND, j));
     *ret_done = e == ERR_OK && inserted == 1;
-    if (*ret_done)
-        remember_change(db, j);
-    return *ret_done && j->queue.len > 0 ? take_from_queue(db, j) : e;
+    if (!*ret_done)
+        return e;
+    remember_change(db, j);
+    e = j->queue.len > 0 ? leave_first(db, j) : ERR_OK;
+    if (e == ERR_OK && j->state == JOB_PENDING)
+        enter_queue(db, j);
+    return e;
 }
 
 /* --- changes --- */
@@ -235,7 +238,7 @@ enum err jobs_update(struct db *db, const struct job *j, enum job_state from, in
         " note = $15, dead_at = $16, child = $17, stale_epoch = $18"
         " WHERE run = $1 AND ordinal = $2 AND state = $3 AND lease_epoch = $4";
     bool done = false;
-    enum err e = settle(db);
+    enum err e = jobs_settle(db);
     if (e == ERR_OK && j->in_run && from == first_state(j) && from_epoch == 0)
         e = move_out(db, j, &done);
     if (e != ERR_OK || done)
@@ -250,9 +253,14 @@ enum err jobs_update(struct db *db, const struct job *j, enum job_state from, in
                 uuid_is_nil(j->child) ? DB_N() : DB_U(j->child), DB_I(j->stale_epoch));
     if (e == ERR_OK && changed != 1)
         e = ERR_CONCURRENCY;
-    if (e == ERR_OK)
-        remember_change(db, j);
-    return e;
+    if (e != ERR_OK)
+        return e;
+    remember_change(db, j);
+    if (from == JOB_PENDING && j->state != JOB_PENDING)
+        leave_queue(db, j);
+    if (from != JOB_PENDING && j->state == JOB_PENDING)
+        enter_queue(db, j);
+    return ERR_OK;
 }
 
 /* The jobs of entities, and those that wait for an approval, always have a row of their own; and so
@@ -262,6 +270,7 @@ enum err jobs_remove(struct db *db, int64_t run, int64_t ordinal)
 {
     static const char SQL[] = "DELETE FROM jobs WHERE run = $1 AND ordinal = $2";
     forget(db, run, ordinal);
+    claim_queues_remove_job(db_claim_queues(db), run, ordinal);
     return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal));
 }
 
@@ -269,6 +278,8 @@ enum err jobs_set_queue(struct db *db, int64_t run, int64_t ordinal, struct str 
 {
     static const char SQL[] = "UPDATE jobs SET queue = $3 WHERE run = $1 AND ordinal = $2";
     forget(db, run, ordinal);
+    claim_queues_remove_job(db_claim_queues(db), run, ordinal);
+    claim_queues_forget(db_claim_queues(db), queue); /* it may be claimable there now */
     return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal), DB_T(queue));
 }
 
@@ -306,6 +317,11 @@ static void read_row(struct db_rows *rows, struct job *j)
 
 COLUMNS_READ_ONE(read_one, struct job, JOB_COLUMNS, read_row);
 
+enum err jobs_read_one(struct db_rows *rows, struct arena *arena, bool *ret_found, struct job *ret)
+{
+    return read_one(rows, arena, ret_found, ret);
+}
+
 enum err jobs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
                    bool *ret_found, struct job *ret)
 {
@@ -318,13 +334,17 @@ enum err jobs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *
 enum err jobs_find_at(struct db *db, int64_t run, int64_t ordinal, struct arena *arena,
                       bool *ret_found, struct job *ret)
 {
-    static const char SQL[] = SELECT_JOBS("run = $1 AND ordinal = $2");
+    static const char SQL_FIRST_TOO[] = SELECT_JOBS("run = $1 AND ordinal = $2");
+    static const char SQL[] = SELECT_OWN_ROWS " WHERE run = $1 AND ordinal = $2";
     *ret_found = row_cache_find(db_row_cache(db), &JOB_SHAPE, run, ordinal, arena, ret);
     if (*ret_found)
         return ERR_OK;
-    enum err e = settle(db);
-    if (e == ERR_OK)
-        e = read_one(DB_QUERY(db, SQL, DB_I(run), DB_I(ordinal)), arena, ret_found, ret);
+    enum err e = jobs_settle(db);
+    if (e != ERR_OK)
+        return e;
+    struct db_rows *rows = ordinal == 1 ? DB_QUERY(db, SQL_FIRST_TOO, DB_I(run), DB_I(ordinal))
+                                        : DB_QUERY(db, SQL, DB_I(run), DB_I(ordinal));
+    e = read_one(rows, arena, ret_found, ret);
     if (e == ERR_OK && *ret_found)
         remember(db, ret);
     return e;
@@ -344,7 +364,7 @@ static enum err walk(struct db_rows *rows, job_each *each, void *ctx)
 enum err jobs_of_run(struct db *db, int64_t run, job_each *each, void *ctx)
 {
     static const char SQL[] = SELECT_JOBS("run = $1") " ORDER BY ordinal";
-    enum err e = settle(db);
+    enum err e = jobs_settle(db);
     return e == ERR_OK ? walk(DB_QUERY(db, SQL, DB_I(run)), each, ctx) : e;
 }
 
@@ -352,7 +372,7 @@ enum err jobs_range(struct db *db, int64_t run, int64_t from, int64_t to, job_ea
 {
     static const char SQL[] =
         SELECT_JOBS("run = $1 AND ordinal >= $2 AND ordinal < $3") " ORDER BY ordinal";
-    enum err e = settle(db);
+    enum err e = jobs_settle(db);
     return e == ERR_OK ? walk(DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to)), each, ctx) : e;
 }
 
@@ -372,7 +392,7 @@ enum err jobs_open(struct db *db, int64_t run, int64_t from, int64_t to, job_eac
                                               " AND finished_at IS NULL ORDER BY ordinal LIMIT $4";
     int64_t count = ROWS_PER_SLICE;
     bool more = true;
-    enum err e = settle(db);
+    enum err e = jobs_settle(db);
     if (e == ERR_OK && has_first(from, to)) {
         struct db_rows *rows = DB_QUERY(db, SQL_FIRST, DB_I(run));
         if (db_next(rows)) {
@@ -403,7 +423,7 @@ enum err jobs_next_open(struct db *db, int64_t run, int64_t from, int64_t to, st
     static const char SQL[] = SELECT_OWN_ROWS " WHERE run = $1 AND ordinal >= $2 AND ordinal < $3"
                                               " AND finished_at IS NULL ORDER BY ordinal LIMIT 1";
     *ret_found = false;
-    enum err e = settle(db);
+    enum err e = jobs_settle(db);
     if (e == ERR_OK && has_first(from, to))
         e = read_one(DB_QUERY(db, SQL_FIRST, DB_I(run)), arena, ret_found, ret);
     if (e != ERR_OK || *ret_found)
@@ -445,123 +465,6 @@ enum err map_items_find(struct db *db, int64_t run, int64_t step, struct arena *
     if (e == ERR_OK && !found)
         return ERR_DAMAGED;
     return e == ERR_OK && full ? ERR_NO_MEMORY : e;
-}
-
-/* See the index jobs_claimable, which has the same. */
-#define PLACE "CASE WHEN step < 0 THEN created_at * 4096 ELSE run END"
-
-static int64_t place_of(const struct job *job)
-{
-    return job->step < 0 ? job->created_at * 4096 : job->owner;
-}
-
-/* The first one with a row of its own. */
-static enum err next_own(struct db *db, int64_t tenant, struct str queue, struct arena *arena,
-                         bool *ret_found, struct job *ret)
-{
-    static const char SQL[] =
-        SELECT_OWN_ROWS " WHERE state = 'pending' AND queue = $1 AND tenant = $2"
-                        " ORDER BY urgency, " PLACE ", run, ordinal LIMIT 1 OFFSET $3";
-    enum err e = ERR_DAMAGED;
-    /* Damaged ones do not hold up those behind them. */
-    for (int64_t passed = 0; e == ERR_DAMAGED && passed < DAMAGED_PASSED_MAX; passed++)
-        e = read_one(DB_QUERY(db, SQL, DB_T(queue), DB_I(tenant), DB_I(passed)), arena, ret_found,
-                     ret);
-    return e;
-}
-
-/* The place in the queue of one that is part of its run's row. */
-static enum err first_at(struct db *db, int64_t tenant, struct str queue, int64_t passed,
-                         bool *ret_found, int64_t *ret_urgency, int64_t *ret_run)
-{
-    static const char SQL[] = "SELECT urgency, run FROM first_jobs WHERE queue = $1 AND tenant = $2"
-                              " ORDER BY urgency, run LIMIT 1 OFFSET $3";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_T(queue), DB_I(tenant), DB_I(passed));
-    *ret_found = db_next(rows);
-    if (*ret_found) {
-        *ret_urgency = db_int(rows, 0);
-        *ret_run = db_int(rows, 1);
-    }
-    return db_rows_end(rows);
-}
-
-static bool is_before(const struct job *own, int64_t urgency, int64_t run)
-{
-    if (own->urgency != urgency)
-        return own->urgency < urgency;
-    return place_of(own) < run;
-}
-
-enum err jobs_next(struct db *db, int64_t tenant, struct str queue, struct arena *arena,
-                   bool *ret_found, struct job *ret)
-{
-    struct job own = {0};
-    bool has_own = false;
-    enum err e = settle(db);
-    if (e == ERR_OK)
-        e = next_own(db, tenant, queue, arena, &has_own, &own);
-    for (int64_t passed = 0; e == ERR_OK && passed < DAMAGED_PASSED_MAX; passed++) {
-        int64_t urgency = 0;
-        int64_t run = 0;
-        bool found = false;
-        e = first_at(db, tenant, queue, passed, &found, &urgency, &run);
-        if (e != ERR_OK || !found || (has_own && is_before(&own, urgency, run)))
-            break;
-        e = jobs_find_at(db, run, 1, arena, ret_found, ret);
-        if (e == ERR_OK && *ret_found && ret->in_run)
-            return ERR_OK;
-        if (e == ERR_DAMAGED)
-            e = ERR_OK; /* it does not hold up those behind it */
-    }
-    *ret_found = has_own;
-    if (has_own)
-        *ret = own;
-    return e;
-}
-
-/* The lower of what was found before and what the query finds. */
-static enum err lower_tenant(struct db_rows *rows, bool *found, int64_t *tenant)
-{
-    if (db_next(rows)) {
-        int64_t next = db_int(rows, 0);
-        *tenant = *found ? MIN(*tenant, next) : next;
-        *found = true;
-    }
-    return db_rows_end(rows);
-}
-
-/* Two searches along an index: one statement for both takes ten times as long on SQLite. */
-enum err jobs_next_tenant(struct db *db, struct str queue, int64_t after, bool *ret_found,
-                          int64_t *ret_tenant)
-{
-    static const char OWN_SQL[] = "SELECT tenant FROM jobs WHERE state = 'pending' AND queue = $1"
-                                  " AND tenant > $2 ORDER BY tenant LIMIT 1";
-    static const char FIRST_SQL[] = "SELECT tenant FROM first_jobs WHERE queue = $1"
-                                    " AND tenant > $2 ORDER BY tenant LIMIT 1";
-    *ret_found = false;
-    enum err e = settle(db);
-    if (e == ERR_OK)
-        e = lower_tenant(DB_QUERY(db, OWN_SQL, DB_T(queue), DB_I(after)), ret_found, ret_tenant);
-    if (e == ERR_OK)
-        e = lower_tenant(DB_QUERY(db, FIRST_SQL, DB_T(queue), DB_I(after)), ret_found, ret_tenant);
-    return e;
-}
-
-enum err jobs_ahead(struct db *db, const struct job *job, int64_t max, int64_t *ret)
-{
-    static const char SQL[] =
-        "SELECT (SELECT count(*) FROM (SELECT urgency, " PLACE " AS place, run, ordinal FROM jobs"
-        " WHERE state = 'pending' AND queue = $1 AND tenant = $2"
-        " ORDER BY urgency, " PLACE ", run, ordinal LIMIT $7) AS own"
-        " WHERE (urgency, place, run, ordinal) < ($3, $4, $5, $6))"
-        " + (SELECT count(*) FROM (SELECT urgency, run FROM first_jobs"
-        " WHERE queue = $1 AND tenant = $2 ORDER BY urgency, run LIMIT $7) AS first"
-        " WHERE (urgency, run, run, 1) < ($3, $4, $5, $6))";
-    struct db_rows *rows =
-        DB_QUERY(db, SQL, DB_T(job->queue), DB_I(job->tenant), DB_I(job->urgency),
-                 DB_I(place_of(job)), DB_I(job->owner), DB_I(job->ordinal), DB_I(max));
-    *ret = db_next(rows) ? MIN(db_int(rows, 0), max) : 0;
-    return db_rows_end(rows);
 }
 
 enum err jobs_count(struct db *db,

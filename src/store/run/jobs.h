@@ -123,4 +123,14 @@ MUST_CHECK enum err jobs_count(struct db *db,
                                             int64_t count),
                                void *ctx);
 
+/* --- for the functions of queues, which are in job_queue.c --- */
+
+/* Jobs of a queue that are as urgent are handed out by it. */
+int64_t jobs_age(const struct job *job);
+/* A job that waits for its run's row gets a row of its own: before rows are searched. */
+MUST_CHECK enum err jobs_settle(struct db *db);
+/* The only row of a query of all columns and in_run, with its text in the arena. */
+MUST_CHECK enum err jobs_read_one(struct db_rows *rows, struct arena *arena, bool *ret_found,
+                                  struct job *ret);
+
 #endif
