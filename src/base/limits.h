@@ -163,6 +163,7 @@ enum {
     ROW_CACHE_ROWS = 4096,                /* runs and jobs that the writer remembers: those of a thousand runs on their way */
     ROW_CACHE_TEXT_MAX = 8 * KIB,         /* texts of one of them; a larger row is read again */
     ROW_CACHE_BYTES_MAX = 8 * MIB,        /* all of them */
+    ROWS_UNWRITTEN_MAX = 1024,            /* of them, to be written before the commit: more are written at once */
     CLAIM_QUEUE_JOBS_MAX = 1024,          /* claimable jobs of one queue that the writer remembers: more are searched for in the rows */
     CLAIM_QUEUES_KNOWN_MAX = 128,         /* queues whose jobs it remembers: 5 MiB if all are full */
     DAMAGED_PASSED_MAX = 16,              /* damaged jobs that a claim skips; more mean a damaged file */

@@ -148,6 +148,15 @@ MUST_CHECK enum err db_exec_values(struct db *db, const char *sql, const struct 
     db_exec_values((db), (sql), (const struct db_value[]){__VA_ARGS__}, \
                    ARRAY_LEN(((const struct db_value[]){__VA_ARGS__})), (ret_changed))
 
+/* A statement whose tables have no rows that are written later, and which reads none that have: see
+ * below. */
+MUST_CHECK enum err db_exec_beside(struct db *db, const char *sql, const struct db_value *values,
+                                   size_t count, int64_t *ret_changed);
+
+#define DB_EXEC_BESIDE(db, sql, ret_changed, ...)                       \
+    db_exec_beside((db), (sql), (const struct db_value[]){__VA_ARGS__}, \
+                   ARRAY_LEN(((const struct db_value[]){__VA_ARGS__})), (ret_changed))
+
 /* Rows one by one. Columns are valid until the next db_next() or db_rows_end(), which must be
  * called and returns how the query ended: a failed query has no rows and returns its error there.
  * One query per SQL text at a time. */
@@ -229,6 +238,21 @@ enum db_outcome db_commit_outcome(const struct db *db);
 MUST_CHECK enum err db_sync(struct db *db);
 /* Without a transaction it does nothing. */
 void db_rollback(struct db *db);
+
+/* --- rows that are written later ---
+ *
+ * A row that changes several times in a transaction may be written once: until then it is in the
+ * cache of rows. It is written before the commit, and before any query and any statement but those
+ * of db_exec_beside(), so nothing that reads rows sees an old one. A rollback forgets it. */
+
+/* Of the table whose rows they are. */
+typedef enum err db_flush_rows(struct db *db);
+/* There is a transaction, and a cache for the rows. */
+bool db_writes_later(const struct db *db);
+/* A row in the cache has changed, and `flush` will write it. */
+void db_flush_with(struct db *db, db_flush_rows *flush);
+/* After an error the transaction can only be rolled back. */
+MUST_CHECK enum err db_flush(struct db *db);
 /* Grows whenever this connection may have changed a row; the same number again means that nothing
  * was written since. An engine that runs statements later counts statements, not rows. */
 int64_t db_changes(const struct db *db);

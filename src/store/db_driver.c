@@ -56,6 +56,7 @@ void db_close(struct db *db)
 {
     if (db == NULL)
         return;
+    row_cache_written(db->row_cache); /* a transaction that is open is rolled back */
     row_cache_free(db->row_cache);
     db->row_cache = NULL;
     claim_queues_free(db->claim_queues);
@@ -76,6 +77,8 @@ struct claim_queues *db_claim_queues(const struct db *db)
 /* What is remembered may come from a transaction that is not committed. */
 static void forget(struct db *db)
 {
+    db->flush = NULL;
+    row_cache_written(db->row_cache);
     row_cache_clear(db->row_cache);
     claim_queues_clear(db->claim_queues);
 }
@@ -103,16 +106,53 @@ const char *db_engine_name_at(size_t i)
 
 /* --- statements --- */
 
-enum err db_exec_values(struct db *db, const char *sql, const struct db_value *values, size_t count,
+enum err db_exec_beside(struct db *db, const char *sql, const struct db_value *values, size_t count,
                         int64_t *ret_changed)
 {
     return db->ops->exec(db, sql, values, count, ret_changed);
 }
 
+enum err db_exec_values(struct db *db, const char *sql, const struct db_value *values, size_t count,
+                        int64_t *ret_changed)
+{
+    enum err e = db_flush(db);
+    return e == ERR_OK ? db->ops->exec(db, sql, values, count, ret_changed) : e;
+}
+
 struct db_rows *db_query_values(struct db *db, const char *sql, const struct db_value *values,
                                 size_t count)
 {
-    return db->ops->query(db, sql, values, count);
+    enum err e = db_flush(db);
+    struct db_rows *rows = db->ops->query(db, sql, values, count);
+    if (rows->err == ERR_OK)
+        rows->err = e;
+    return rows;
+}
+
+/* --- rows that are written later --- */
+
+bool db_writes_later(const struct db *db)
+{
+    return db->in_transaction && db->row_cache != NULL;
+}
+
+void db_flush_with(struct db *db, db_flush_rows *flush)
+{
+    assert(db_writes_later(db) && (db->flush == NULL || db->flush == flush));
+    db->flush = flush;
+    db->changes_to_come++;
+}
+
+enum err db_flush(struct db *db)
+{
+    db_flush_rows *flush = db->flush;
+    if (flush == NULL)
+        return ERR_OK;
+    int64_t before = db->ops->changes(db);
+    db->flush = NULL; /* its own statements need no flush */
+    enum err e = flush(db);
+    db->changes_to_come -= db->ops->changes(db) - before; /* each was counted when it was made */
+    return e;
 }
 
 bool db_next(struct db_rows *rows)
@@ -324,12 +364,24 @@ struct db_rows *db_schema(struct db *db)
 
 enum err db_begin(struct db *db)
 {
-    return db->ops->begin(db);
+    enum err e = db->ops->begin(db);
+    db->in_transaction = e == ERR_OK;
+    return e;
+}
+
+/* A row could not be written: nothing is committed. */
+static enum err abort_commit(struct db *db, enum err e)
+{
+    db->ops->rollback(db);
+    db->outcome = e == ERR_STORE_FAILED ? DB_IN_DOUBT : DB_ABORTED;
+    return e;
 }
 
 enum err db_commit(struct db *db)
 {
-    enum err e = db->ops->commit(db, &db->outcome);
+    enum err e = db_flush(db);
+    e = e == ERR_OK ? db->ops->commit(db, &db->outcome) : abort_commit(db, e);
+    db->in_transaction = false;
     assert((e == ERR_OK) == (db->outcome == DB_COMMITTED));
     assert((e == ERR_STORE_FAILED) == (db->outcome == DB_FENCED || db->outcome == DB_IN_DOUBT));
     if (e != ERR_OK)
@@ -358,12 +410,13 @@ enum db_outcome db_commit_outcome(const struct db *db)
 void db_rollback(struct db *db)
 {
     forget(db);
+    db->in_transaction = false;
     db->ops->rollback(db);
 }
 
 int64_t db_changes(const struct db *db)
 {
-    return db->ops->changes(db);
+    return db->ops->changes(db) + db->changes_to_come;
 }
 
 enum err db_snapshot_begin(struct db *db, int64_t ms)

@@ -13,6 +13,9 @@ struct db {
     bool commits_now;          /* the present commit must not be deferred */
     /* What the only writer remembers: db_open() makes it and db_close() frees it; NULL: none. */
     struct row_cache *row_cache;
+    bool in_transaction;
+    int64_t changes_to_come; /* of rows in the cache that are to be written */
+    db_flush_rows *flush;    /* writes them; NULL: there are none */
     struct claim_queues *claim_queues;
 };
 

@@ -9,8 +9,9 @@ struct kept_row {
     const struct row_shape *shape;
     int64_t owner;
     int64_t part;
-    size_t bytes; /* of this allocation */
-    char *texts;  /* behind the row, each with a NUL */
+    size_t bytes;   /* of this allocation */
+    bool unwritten; /* it stays in its slot until it is written */
+    char *texts;    /* behind the row, each with a NUL */
     size_t text_bytes;
     max_align_t row[];
 };
@@ -22,6 +23,8 @@ struct row_cache {
     struct kept_row *spare; /* the last one that was removed: memory for the next */
     struct kept_row *held;  /* not written yet, if is_held: else only memory */
     bool is_held;
+    size_t unwritten;
+    struct row_write writes[ROWS_UNWRITTEN_MAX];
     struct kept_row *slots[ROW_CACHE_ROWS];
 };
 
@@ -50,6 +53,7 @@ void row_cache_clear(struct row_cache *c)
 {
     if (c == NULL)
         return;
+    assert(c->unwritten == 0);
     remove_all(c);
     c->is_held = false;
 }
@@ -151,6 +155,7 @@ static struct kept_row *copy_row(struct row_cache *c, const struct row_shape *sh
     if (k == NULL)
         return NULL;
     k->shape = shape;
+    k->unwritten = false;
     k->texts = (char *)k->row + shape->size;
     k->text_bytes = text_bytes;
     memcpy(k->row, row, shape->size);
@@ -168,38 +173,106 @@ static struct kept_row *copy_row(struct row_cache *c, const struct row_shape *sh
     return k;
 }
 
-static void put_in_slot(struct row_cache *c, struct kept_row *k, int64_t owner, int64_t part)
+/* Unwritten rows are not moved out of the way. */
+static bool has_room(const struct row_cache *c, const struct kept_row *k)
+{
+    const struct kept_row *there = c->slots[slot_of(k->owner, k->part)];
+    bool other = there != NULL &&
+                 (there->shape != k->shape || there->owner != k->owner || there->part != k->part);
+    return c->unwritten == 0 ||
+           (c->bytes + k->bytes <= ROW_CACHE_BYTES_MAX && !(other && there->unwritten));
+}
+
+/* The memory is for the next row. */
+static void give_up(struct row_cache *c, struct kept_row *k)
+{
+    free(c->spare);
+    c->spare = k;
+}
+
+static bool put_in_slot(struct row_cache *c, struct kept_row *k, int64_t owner, int64_t part)
 {
     k->owner = owner;
     k->part = part;
+    if (!has_room(c, k))
+        return false;
+    struct kept_row **slot = &c->slots[slot_of(owner, part)];
+    k->unwritten = *slot != NULL && (*slot)->unwritten; /* then it is the same row */
     if (c->bytes + k->bytes > ROW_CACHE_BYTES_MAX)
         remove_all(c);
-    struct kept_row **slot = &c->slots[slot_of(owner, part)];
     if (*slot != NULL)
         remove_at(c, slot);
     *slot = k;
     c->bytes += k->bytes;
+    return true;
 }
 
-void row_cache_put(struct row_cache *c, const struct row_shape *shape, int64_t owner, int64_t part,
+bool row_cache_put(struct row_cache *c, const struct row_shape *shape, int64_t owner, int64_t part,
                    const void *row)
 {
     if (c == NULL)
-        return;
+        return false;
     size_t text_bytes = text_bytes_of(shape, row);
     struct kept_row *k =
         text_bytes <= ROW_CACHE_TEXT_MAX ? copy_row(c, shape, row, text_bytes) : NULL;
-    if (k == NULL) {
+    if (k != NULL && put_in_slot(c, k, owner, part))
+        return true;
+    if (k != NULL)
+        give_up(c, k);
+    if (!row_cache_is_unwritten(c, shape, owner, part))
         row_cache_drop(c, shape, owner, part);
-        return;
-    }
-    put_in_slot(c, k, owner, part);
+    return false;
 }
 
 void row_cache_drop(struct row_cache *c, const struct row_shape *shape, int64_t owner, int64_t part)
 {
+    assert(!row_cache_is_unwritten(c, shape, owner, part));
     if (find(c, shape, owner, part) != NULL)
         remove_at(c, &c->slots[slot_of(owner, part)]);
+}
+
+/* --- rows to be written --- */
+
+bool row_cache_write_later(struct row_cache *c, const struct row_write *write)
+{
+    struct kept_row *k = find(c, write->shape, write->owner, write->part);
+    if (k == NULL || c->unwritten >= ROWS_UNWRITTEN_MAX)
+        return false;
+    assert(!k->unwritten);
+    k->unwritten = true;
+    c->writes[c->unwritten++] = *write;
+    return true;
+}
+
+bool row_cache_is_unwritten(const struct row_cache *c, const struct row_shape *shape, int64_t owner,
+                            int64_t part)
+{
+    const struct kept_row *k = find(c, shape, owner, part);
+    return k != NULL && k->unwritten;
+}
+
+size_t row_cache_unwritten(const struct row_cache *c)
+{
+    return c != NULL ? c->unwritten : 0;
+}
+
+const struct row_write *row_cache_unwritten_at(const struct row_cache *c, size_t i)
+{
+    assert(i < c->unwritten);
+    return &c->writes[i];
+}
+
+void row_cache_written(struct row_cache *c)
+{
+    for (size_t i = 0; i < row_cache_unwritten(c); i++) {
+        const struct row_write *w = &c->writes[i];
+        struct kept_row *k = find(c, w->shape, w->owner, w->part);
+        assert(k != NULL && k->unwritten);
+        if (k != NULL)
+            k->unwritten = false;
+    }
+    if (c != NULL)
+        c->unwritten = 0;
 }
 
 bool row_cache_hold(struct row_cache *c, const struct row_shape *shape, const void *row)
@@ -231,11 +304,9 @@ void *row_cache_put_held(struct row_cache *c, int64_t owner, int64_t part)
     struct kept_row *k = c->held;
     assert(c->is_held);
     c->is_held = false;
-    if (k->text_bytes > ROW_CACHE_TEXT_MAX) {
+    if (k->text_bytes > ROW_CACHE_TEXT_MAX || !put_in_slot(c, k, owner, part))
         row_cache_drop(c, k->shape, owner, part);
-        return k->row;
-    }
-    c->held = NULL;
-    put_in_slot(c, k, owner, part);
+    else
+        c->held = NULL;
     return k->row;
 }

@@ -3,7 +3,9 @@
  * the cache true as they write. A rollback and a failed commit empty it, and so does whatever
  * changes rows past those functions.
  *
- * Besides it holds one row that is not written yet, because it may become part of another one.
+ * Rows that were changed by the transaction under way may be here only: they are written once, with
+ * what became of them, before anything is read that could show them (db_flush()). Besides it holds
+ * one row that may become part of another one.
  *
  * A row is a struct that one X-macro describes (store/columns.h). Its texts are copied. */
 #ifndef PAWL_STORE_ROW_CACHE_H
@@ -37,11 +39,33 @@ MUST_CHECK bool row_cache_find(const struct row_cache *c, const struct row_shape
  * until the next call. */
 void *row_cache_peek(const struct row_cache *c, const struct row_shape *shape, int64_t owner,
                      int64_t part);
-/* Takes the place of what is kept under the same numbers. A large row is not kept. */
-void row_cache_put(struct row_cache *c, const struct row_shape *shape, int64_t owner, int64_t part,
+/* Takes the place of what is kept under the same numbers. False: it is not kept, because it is
+ * large or there is no room; then what was kept stays if it is to be written, and goes otherwise.
+ */
+bool row_cache_put(struct row_cache *c, const struct row_shape *shape, int64_t owner, int64_t part,
                    const void *row);
 void row_cache_drop(struct row_cache *c, const struct row_shape *shape, int64_t owner,
                     int64_t part);
+
+/* A row in the cache that is to be written. It stays there, whatever else is put. */
+struct row_write {
+    const struct row_shape *shape;
+    int64_t owner;
+    int64_t part;
+    int how;   /* the table's own: a row that is inserted, or one that is updated … */
+    int state; /* … from what it has in the store */
+    int64_t epoch;
+};
+/* False: the row is not in the cache, or too many are to be written. It is to be written only once:
+ * the caller has asked whether it is already. */
+MUST_CHECK bool row_cache_write_later(struct row_cache *c, const struct row_write *write);
+bool row_cache_is_unwritten(const struct row_cache *c, const struct row_shape *shape, int64_t owner,
+                            int64_t part);
+/* Those that are to be written, in the order in which they were changed first. */
+size_t row_cache_unwritten(const struct row_cache *c);
+const struct row_write *row_cache_unwritten_at(const struct row_cache *c, size_t i);
+/* They are written, or never will be. */
+void row_cache_written(struct row_cache *c);
 
 /* A row that is to be written in the same transaction. There is only one at a time. False: no room,
  * so it has to be written now. */

@@ -151,7 +151,9 @@ static enum err write_feed(struct tx *tx)
 
 enum err tx_flush(struct tx *tx)
 {
-    enum err e = tx_write_events(tx);
+    enum err e = db_flush(tx->db);
+    if (e == ERR_OK)
+        e = tx_write_events(tx);
     if (e == ERR_OK)
         e = recent_timers_flush(tx->recent_timers, tx->db, &tx->effects, &tx->arena);
     if (e == ERR_OK)

@@ -62,6 +62,9 @@ enum err repair_insert_scope(struct db *db, const struct limit_key_row *s)
 enum err repair_set_list(struct db *db, int64_t run, struct str scopes)
 {
     static const char SQL[] = "UPDATE runs SET scopes = $2 WHERE num = $1";
+    enum err e = db_flush(db);
+    if (e != ERR_OK)
+        return e;
     row_cache_clear(db_row_cache(db));
     return DB_EXEC(db, SQL, NULL, DB_I(run), DB_T(scopes.len > 0 ? scopes : STR_NONE));
 }

@@ -209,7 +209,7 @@ enum err events_append(struct db *db, int64_t owner, int64_t last_seq, int64_t a
     static const char SQL[] = "INSERT INTO timeline (run, seq, at, type, data)"
                               " VALUES ($1, $2, $3, '', $4)";
     runs_note_event(db, owner, last_seq);
-    return DB_EXEC(db, SQL, NULL, DB_I(owner), DB_I(last_seq), DB_I(at), DB_T(packed));
+    return DB_EXEC_BESIDE(db, SQL, NULL, DB_I(owner), DB_I(last_seq), DB_I(at), DB_T(packed));
 }
 
 static bool pass(void *ctx, const struct event *event)

@@ -44,21 +44,26 @@ int64_t jobs_ordinal(struct uuid id)
 
 /* Calls of entities are left out: they come and go in large numbers without anybody reading them
  * again. */
-static void remember(struct db *db, const struct job *j)
+static bool remember(struct db *db, const struct job *j)
 {
     if (j->step == JOB_OF_ENTITY)
-        return;
+        return false;
     struct job row = *j;
     row.armed_at = row.due_at;
-    row_cache_put(db_row_cache(db), &JOB_SHAPE, j->owner, j->ordinal, &row);
+    return row_cache_put(db_row_cache(db), &JOB_SHAPE, j->owner, j->ordinal, &row);
+}
+
+static const struct job *remembered(struct db *db, const struct job *j)
+{
+    return row_cache_peek(db_row_cache(db), &JOB_SHAPE, j->owner, j->ordinal);
 }
 
 /* What jobs_update() writes. */
-static void remember_change(struct db *db, const struct job *j)
+static bool remember_change(struct db *db, const struct job *j)
 {
-    const struct job *old = row_cache_peek(db_row_cache(db), &JOB_SHAPE, j->owner, j->ordinal);
+    const struct job *old = remembered(db, j);
     if (old == NULL)
-        return;
+        return false;
     struct job row = *old;
     row.state = j->state;
     row.attempt = j->attempt;
@@ -75,12 +80,16 @@ static void remember_change(struct db *db, const struct job *j)
     row.child = j->child;
     row.stale_epoch = j->stale_epoch;
     row.in_run = false;
-    remember(db, &row);
+    return remember(db, &row);
 }
 
-static void forget(struct db *db, int64_t run, int64_t ordinal)
+/* Its row is changed past the cache. */
+MUST_CHECK static enum err forget(struct db *db, int64_t run, int64_t ordinal)
 {
-    row_cache_drop(db_row_cache(db), &JOB_SHAPE, run, ordinal);
+    enum err e = db_flush(db);
+    if (e == ERR_OK)
+        row_cache_drop(db_row_cache(db), &JOB_SHAPE, run, ordinal);
+    return e;
 }
 
 /* --- queues --- */
@@ -108,35 +117,58 @@ static void leave_queue(struct db *db, const struct job *j)
     claim_queues_remove(db_claim_queues(db), j->queue, &place);
 }
 
-/* The same for one that is part of its run's row: as workers ask for it. */
+/* One that is part of its run's row: as workers ask for it. */
 static enum err enter_first(struct db *db, const struct job *j)
 {
     static const char SQL[] =
         "INSERT INTO first_jobs (queue, tenant, urgency, run) VALUES ($1, $2, $3, $4)";
     enter_queue(db, j);
-    return DB_EXEC(db, SQL, NULL, DB_T(j->queue), DB_I(j->tenant), DB_I(j->urgency),
-                   DB_I(j->owner));
+    return DB_EXEC_BESIDE(db, SQL, NULL, DB_T(j->queue), DB_I(j->tenant), DB_I(j->urgency),
+                          DB_I(j->owner));
 }
 
 static enum err leave_first(struct db *db, const struct job *j)
 {
     static const char SQL[] =
         "DELETE FROM first_jobs WHERE queue = $1 AND tenant = $2 AND urgency = $3 AND run = $4";
-    leave_queue(db, j);
     return DB_EXEC(db, SQL, NULL, DB_T(j->queue), DB_I(j->tenant), DB_I(j->urgency),
                    DB_I(j->owner));
 }
 
 /* --- rows --- */
 
-static enum err insert_row(struct db *db, const struct job *j)
+enum row_is { ROW_IS_NEW, ROW_IS_IN_RUN, ROW_IS_THERE };
+
+static enum err flush(struct db *db);
+
+/* The row in memory is as it shall be written. False: it has to be written now. */
+static bool write_later(struct db *db, const struct job *j, enum row_is how, enum job_state state,
+                        int64_t epoch)
+{
+    struct row_cache *c = db_row_cache(db);
+    const struct row_write write = {&JOB_SHAPE, j->owner, j->ordinal, how, state, epoch};
+    if (!row_cache_is_unwritten(c, &JOB_SHAPE, j->owner, j->ordinal) &&
+        !row_cache_write_later(c, &write))
+        return false;
+    db_flush_with(db, flush);
+    return true;
+}
+
+static enum err write_new(struct db *db, const struct job *j)
 {
     static const char SQL[] = COLUMNS_INSERT("jobs", JOB_COLUMNS);
+    return DB_EXEC(db, SQL, NULL, JOB_COLUMNS(COLUMN_BIND, j));
+}
+
+static enum err insert_row(struct db *db, const struct job *j)
+{
     struct job row = *j;
     row.in_run = false;
-    enum err e = DB_EXEC(db, SQL, NULL, JOB_COLUMNS(COLUMN_BIND, j));
-    if (e == ERR_OK)
-        remember(db, &row);
+    bool later = db_writes_later(db) && remember(db, &row) &&
+                 write_later(db, j, ROW_IS_NEW, JOB_STATE_COUNT, 0);
+    enum err e = later ? ERR_OK : write_new(db, j);
+    if (e == ERR_OK && !later)
+        (void)remember(db, &row);
     if (e == ERR_OK && j->state == JOB_PENDING)
         enter_queue(db, j);
     return e;
@@ -210,6 +242,8 @@ enum err jobs_put_first(struct db *db, const struct job *from_run, const struct 
     return ERR_OK;
 }
 
+/* --- changes --- */
+
 /* A change of a job that was part of its run's row when it was read. *ret_done: it still was, and
  * has a row of its own now. */
 static enum err move_out(struct db *db, const struct job *j, bool *ret_done)
@@ -219,43 +253,93 @@ static enum err move_out(struct db *db, const struct job *j, bool *ret_done)
     int64_t inserted = 0;
     enum err e = DB_EXEC(db, SQL, &inserted, JOB_COLUMNS(COLUMN_BIND, j));
     *ret_done = e == ERR_OK && inserted == 1;
-    if (!*ret_done)
-        return e;
-    remember_change(db, j);
-    e = j->queue.len > 0 ? leave_first(db, j) : ERR_OK;
-    if (e == ERR_OK && j->state == JOB_PENDING)
-        enter_queue(db, j);
-    return e;
+    return *ret_done && j->queue.len > 0 ? leave_first(db, j) : e;
 }
 
-/* --- changes --- */
-
-enum err jobs_update(struct db *db, const struct job *j, enum job_state from, int64_t from_epoch)
+static enum err update_row(struct db *db, const struct job *j, enum job_state from,
+                           int64_t from_epoch)
 {
     static const char SQL[] =
         "UPDATE jobs SET state = $5, attempt = $6, lease_epoch = $7, worker = $8, due_at = $9,"
         " output = $10, error = $11, started_at = $12, finished_at = $13, lease_ms = $14,"
         " note = $15, dead_at = $16, child = $17, stale_epoch = $18"
         " WHERE run = $1 AND ordinal = $2 AND state = $3 AND lease_epoch = $4";
+    int64_t changed = 0;
+    enum err e = DB_EXEC(
+        db, SQL, &changed, DB_I(j->owner), DB_I(j->ordinal), DB_T(str_of(job_state_name(from))),
+        DB_I(from_epoch), DB_T(str_of(job_state_name(j->state))), DB_I(j->attempt),
+        DB_I(j->lease_epoch), DB_T(j->worker), DB_I_OR_NULL(j->due_at), DB_T(j->output),
+        DB_T(j->error), DB_I_OR_NULL(j->started_at), DB_I_OR_NULL(j->finished_at),
+        DB_I_OR_NULL(j->lease_ms), DB_T(j->note), DB_I_OR_NULL(j->dead_at),
+        uuid_is_nil(j->child) ? DB_N() : DB_U(j->child), DB_I(j->stale_epoch));
+    return e == ERR_OK && changed != 1 ? ERR_CONCURRENCY : e;
+}
+
+static enum err change_row(struct db *db, const struct job *j, enum job_state from,
+                           int64_t from_epoch, bool is_in_run)
+{
+    bool done = false;
+    enum err e = is_in_run ? move_out(db, j, &done) : ERR_OK;
+    return e == ERR_OK && !done ? update_row(db, j, from, from_epoch) : e;
+}
+
+/* One that the cache has to be written. */
+static enum err flush_one(struct db *db, const struct row_write *write)
+{
+    const struct job *j = row_cache_peek(db_row_cache(db), &JOB_SHAPE, write->owner, write->part);
+    assert(write->shape == &JOB_SHAPE && j != NULL);
+    if (write->how == ROW_IS_NEW)
+        return write_new(db, j);
+    return change_row(db, j, (enum job_state)write->state, write->epoch,
+                      write->how == ROW_IS_IN_RUN);
+}
+
+static enum err flush(struct db *db)
+{
+    struct row_cache *c = db_row_cache(db);
+    enum err e = ERR_OK;
+    for (size_t i = 0; i < row_cache_unwritten(c) && e == ERR_OK; i++)
+        e = flush_one(db, row_cache_unwritten_at(c, i));
+    if (e == ERR_OK)
+        row_cache_written(c);
+    return e;
+}
+
+/* *ret_done: memory had the row, and has its change. */
+static enum err change_later(struct db *db, const struct job *j, enum job_state from,
+                             int64_t from_epoch, bool *ret_done)
+{
+    const struct job *old = db_writes_later(db) ? remembered(db, j) : NULL;
+    *ret_done = false;
+    if (old == NULL)
+        return ERR_OK;
+    if (old->state != from || old->lease_epoch != from_epoch)
+        return ERR_CONCURRENCY;
+    *ret_done = write_later(db, j, old->in_run ? ROW_IS_IN_RUN : ROW_IS_THERE, from, from_epoch) &&
+                remember_change(db, j);
+    return *ret_done ? ERR_OK : db_flush(db);
+}
+
+static enum err change_now(struct db *db, const struct job *j, enum job_state from,
+                           int64_t from_epoch)
+{
+    bool is_in_run = j->in_run && from == first_state(j) && from_epoch == 0;
+    enum err e = change_row(db, j, from, from_epoch, is_in_run);
+    if (e == ERR_OK)
+        (void)remember_change(db, j);
+    return e;
+}
+
+enum err jobs_update(struct db *db, const struct job *j, enum job_state from, int64_t from_epoch)
+{
     bool done = false;
     enum err e = jobs_settle(db);
-    if (e == ERR_OK && j->in_run && from == first_state(j) && from_epoch == 0)
-        e = move_out(db, j, &done);
-    if (e != ERR_OK || done)
-        return e;
-    int64_t changed = 0;
-    e = DB_EXEC(db, SQL, &changed, DB_I(j->owner), DB_I(j->ordinal),
-                DB_T(str_of(job_state_name(from))), DB_I(from_epoch),
-                DB_T(str_of(job_state_name(j->state))), DB_I(j->attempt), DB_I(j->lease_epoch),
-                DB_T(j->worker), DB_I_OR_NULL(j->due_at), DB_T(j->output), DB_T(j->error),
-                DB_I_OR_NULL(j->started_at), DB_I_OR_NULL(j->finished_at),
-                DB_I_OR_NULL(j->lease_ms), DB_T(j->note), DB_I_OR_NULL(j->dead_at),
-                uuid_is_nil(j->child) ? DB_N() : DB_U(j->child), DB_I(j->stale_epoch));
-    if (e == ERR_OK && changed != 1)
-        e = ERR_CONCURRENCY;
+    if (e == ERR_OK)
+        e = change_later(db, j, from, from_epoch, &done);
+    if (e == ERR_OK && !done)
+        e = change_now(db, j, from, from_epoch);
     if (e != ERR_OK)
         return e;
-    remember_change(db, j);
     if (from == JOB_PENDING && j->state != JOB_PENDING)
         leave_queue(db, j);
     if (from != JOB_PENDING && j->state == JOB_PENDING)
@@ -269,25 +353,25 @@ enum err jobs_update(struct db *db, const struct job *j, enum job_state from, in
 enum err jobs_remove(struct db *db, int64_t run, int64_t ordinal)
 {
     static const char SQL[] = "DELETE FROM jobs WHERE run = $1 AND ordinal = $2";
-    forget(db, run, ordinal);
+    enum err e = forget(db, run, ordinal);
     claim_queues_remove_job(db_claim_queues(db), run, ordinal);
-    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal));
+    return e == ERR_OK ? DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal)) : e;
 }
 
 enum err jobs_set_queue(struct db *db, int64_t run, int64_t ordinal, struct str queue)
 {
     static const char SQL[] = "UPDATE jobs SET queue = $3 WHERE run = $1 AND ordinal = $2";
-    forget(db, run, ordinal);
+    enum err e = forget(db, run, ordinal);
     claim_queues_remove_job(db_claim_queues(db), run, ordinal);
     claim_queues_forget(db_claim_queues(db), queue); /* it may be claimable there now */
-    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal), DB_T(queue));
+    return e == ERR_OK ? DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal), DB_T(queue)) : e;
 }
 
 enum err jobs_set_input(struct db *db, int64_t run, int64_t ordinal, struct str input)
 {
     static const char SQL[] = "UPDATE jobs SET input = $3 WHERE run = $1 AND ordinal = $2";
-    forget(db, run, ordinal);
-    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal), DB_T(input));
+    enum err e = forget(db, run, ordinal);
+    return e == ERR_OK ? DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal), DB_T(input)) : e;
 }
 
 enum err jobs_attempts(struct db *db, int64_t run, int64_t ordinal, struct buf *out)
@@ -346,7 +430,7 @@ enum err jobs_find_at(struct db *db, int64_t run, int64_t ordinal, struct arena 
                                         : DB_QUERY(db, SQL, DB_I(run), DB_I(ordinal));
     e = read_one(rows, arena, ret_found, ret);
     if (e == ERR_OK && *ret_found)
-        remember(db, ret);
+        (void)remember(db, ret);
     return e;
 }
 

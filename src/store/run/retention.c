@@ -87,8 +87,9 @@ enum err retention_remove(struct db *db, int64_t tenant, int64_t run, int64_t ro
 {
     static const char SQL_RUN[] = "DELETE FROM runs WHERE num = $1 AND tenant = $2";
     int64_t left = rows;
-    enum err e = ERR_OK;
-    row_cache_clear(db_row_cache(db));
+    enum err e = db_flush(db);
+    if (e == ERR_OK)
+        row_cache_clear(db_row_cache(db));
     for (size_t i = 0; i < ARRAY_LEN(PARTS) && e == ERR_OK && left > 0; i++) {
         int64_t changed = 0;
         e = DB_EXEC(db, PARTS[i], &changed, DB_I(run), DB_I(left));

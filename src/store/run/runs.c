@@ -96,7 +96,7 @@ static void remember(struct db *db, const struct run *r, int64_t version)
     row.first_events = STR_NONE;
     row.key = NULL;
     row.key_num = 0;
-    row_cache_put(db_row_cache(db), &RUN_SHAPE, r->num, 0, &row);
+    (void)row_cache_put(db_row_cache(db), &RUN_SHAPE, r->num, 0, &row);
 }
 
 /* What runs_update() writes. */
@@ -208,9 +208,9 @@ static enum err insert_family(struct db *db, const struct run *r)
     static const char SQL_RERUN[] = "INSERT INTO run_reruns (rerun_of, run) VALUES ($1, $2)";
     enum err e = ERR_OK;
     if (r->parent_run >= 0)
-        e = DB_EXEC(db, SQL_CHILD, NULL, DB_I(r->parent_run), DB_I(r->num));
+        e = DB_EXEC_BESIDE(db, SQL_CHILD, NULL, DB_I(r->parent_run), DB_I(r->num));
     if (e == ERR_OK && !uuid_is_nil(r->rerun_of))
-        e = DB_EXEC(db, SQL_RERUN, NULL, DB_U(r->rerun_of), DB_I(r->num));
+        e = DB_EXEC_BESIDE(db, SQL_RERUN, NULL, DB_U(r->rerun_of), DB_I(r->num));
     return e;
 }
 
@@ -240,9 +240,10 @@ static enum err insert_row(struct db *db, const struct run *r, const struct run_
     bool usual = true;
     for (size_t i = 0; i < ARRAY_LEN(seldom); i++)
         usual &= seldom[i].kind == DB_NULL;
-    return usual ? DB_EXEC(db, SQL_USUAL, NULL, RUN_USUAL_COLUMNS(COLUMN_BIND, r) BORN_VALUES)
-                 : DB_EXEC(db, SQL, NULL, RUN_COLUMNS(COLUMN_BIND, r) BORN_VALUES, b->key_num,
-                           b->key_route);
+    return usual
+               ? DB_EXEC_BESIDE(db, SQL_USUAL, NULL, RUN_USUAL_COLUMNS(COLUMN_BIND, r) BORN_VALUES)
+               : DB_EXEC_BESIDE(db, SQL, NULL, RUN_COLUMNS(COLUMN_BIND, r) BORN_VALUES, b->key_num,
+                                b->key_route);
 #undef BORN_COLUMNS
 #undef BORN_VALUES
 }
@@ -293,11 +294,11 @@ enum err runs_update(struct db *db, struct run *r)
         " error = $6, started_at = $7, finished_at = $8, progress = $9, scopes = $10,"
         " deadline_at = $11, start_at = $12 WHERE num = $1 AND version = $2";
     int64_t changed = 0;
-    enum err e = DB_EXEC(db, SQL, &changed, DB_I(r->num), DB_I(r->revision),
-                         DB_T(str_of(run_status_name(r->status))), DB_T(r->state), DB_T(r->output),
-                         DB_T(r->error), DB_I_OR_NULL(r->started_at), DB_I_OR_NULL(r->finished_at),
-                         DB_T(r->progress), DB_T(r->scopes), DB_I_OR_NULL(r->deadline_at),
-                         DB_I_OR_NULL(r->start_at));
+    enum err e = DB_EXEC_BESIDE(db, SQL, &changed, DB_I(r->num), DB_I(r->revision),
+                                DB_T(str_of(run_status_name(r->status))), DB_T(r->state),
+                                DB_T(r->output), DB_T(r->error), DB_I_OR_NULL(r->started_at),
+                                DB_I_OR_NULL(r->finished_at), DB_T(r->progress), DB_T(r->scopes),
+                                DB_I_OR_NULL(r->deadline_at), DB_I_OR_NULL(r->start_at));
     if (e != ERR_OK)
         return e;
     if (changed != 1)
