@@ -8,7 +8,8 @@
 
 static enum err learn_own(struct db *db, struct claim_queues *c, struct str queue)
 {
-    static const char SQL[] = "SELECT tenant, urgency, " JOB_AGE ", run, ordinal FROM jobs"
+    /* PostgreSQL would name the age "run" too, and not know which one to sort by. */
+    static const char SQL[] = "SELECT tenant, urgency, " JOB_AGE " AS age, run, ordinal FROM jobs"
                               " WHERE state = 'pending' AND queue = $1"
                               " ORDER BY tenant, urgency, " JOB_AGE ", run, ordinal LIMIT $2";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_T(queue), DB_I(CLAIM_QUEUE_JOBS_MAX + 1));
