@@ -146,7 +146,7 @@ static bool write_later(struct db *db, const struct job *j, enum row_is how, enu
                         int64_t epoch)
 {
     struct row_cache *c = db_row_cache(db);
-    const struct row_write write = {&JOB_SHAPE, j->owner, j->ordinal, how, state, epoch};
+    const struct row_write write = {&JOB_SHAPE, j->owner, j->ordinal, (int)how, (int)state, epoch};
     if (!row_cache_is_unwritten(c, &JOB_SHAPE, j->owner, j->ordinal) &&
         !row_cache_write_later(c, &write))
         return false;
