@@ -422,7 +422,7 @@ def test_a_call_cut_off_by_kill_9_is_made_again_with_the_same_key(receiver):
     with harness.server("--allow-private-addresses") as s:
         api = s.client()
         tenant = api.tenant()
-        api.workflow(tenant, "w", [http("pay", held_once(receiver, 10), "POST", body={"n": "${input}"}, timeout_ms=500)])
+        api.workflow(tenant, "w", [http("pay", held_once(receiver, 10), "POST", body={"n": "${input}"}, timeout_ms=5000)])
         runs = [api.start(tenant, "w", {"input": n}).json["run_id"] for n in range(10)]
         harness.wait_until(lambda: len(receiver.at("/pay")) == 10, "all calls under way")
         s.kill()
