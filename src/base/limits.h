@@ -134,6 +134,7 @@ enum {
     BODIES_PER_TENANT_BYTES_MAX = 32 * MIB, /* large bodies of one tenant that wait to be parsed: half of OPS_BYTES_MAX, the rest is for other tenants */
     INLINE_BYTES_MAX = 64 * KIB,          /* of a change that the HTTP loop makes itself: larger ones take long to check */
     OPS_PER_COMMIT_MAX = 512,             /* one fsync's worth: keeps a commit short */
+    BATCH_GROWS_US_MAX = 1000,            /* so long ops that come join the batch that runs: the first of them wait for the last */
     SHOWN_STEPS_MAX = 16,                 /* of a run whose end the writer shows to those that wait: larger ones are read beside it */
     SHOWN_BYTES_MAX = 16 * KIB,           /* the same, as JSON */
     CLAIMS_PER_COMMIT_MAX = 512,          /* waiting claims that join a commit beside its changes: keeps it short too */

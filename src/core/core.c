@@ -23,6 +23,7 @@ struct core {
     struct chance chance;
     struct env env; /* its clock and randomness, for ids and delays */
     enum err outage;
+    bool grows;                       /* ops that come meanwhile are of the next transaction too */
     bool joins;                       /* waiting claims may join the next transaction */
     bool claims_committed;            /* with that transaction */
     struct op *claims, **claims_last; /* those that have joined */
@@ -236,14 +237,15 @@ struct outcome {
         dispatch_failed; /* no op failed, but a queued run that was taking a slot that they freed */
 };
 
-/* Runs all ops in one transaction and commits. After an error nothing was changed, except that the
- * outcome of ERR_STORE_FAILED is unknown. */
+/* Runs all ops in one transaction, with those that come meanwhile, and commits. After an error
+ * nothing was changed, except that the outcome of ERR_STORE_FAILED is unknown. */
 static struct outcome try_batch(struct core *c, struct op *first, bool dispatches_later)
 {
     struct tx *tx = &c->tx;
     struct outcome out = {.err = ERR_OK};
     bool joins = c->joins;
-    c->joins = false;
+    bool grows = c->grows;
+    c->joins = c->grows = false;
     tx_start(tx, c->now_ms);
     tx->dispatches_later = dispatches_later;
     out.err = db_begin(tx->db);
@@ -256,6 +258,8 @@ static struct outcome try_batch(struct core *c, struct op *first, bool dispatche
             out.err = execute_in_batch(c, op);
         if (out.err != ERR_OK)
             out.culprit = op;
+        else if (grows && op->next == NULL)
+            op->next = c->call.more.take(c->call.more.ctx);
     }
     if (out.err == ERR_OK && joins)
         out.err = join_claims(c);
@@ -376,10 +380,11 @@ static void run_batch(struct core *c, struct op *first)
         answer_without_writing(c, first);
         return;
     }
-    bool alone = first->next == NULL;
+    bool alone;
     struct outcome out;
     do {
         out = try_batch_apart(c, first);
+        alone = first->next == NULL;
     } while (out.err != ERR_OK && alone && first->runs_again && !err_is_outage(out.err));
     if (out.err == ERR_OK) {
         note_committed(c, first);
@@ -397,10 +402,11 @@ enum err core_apply(struct core *c, const struct core_call *call, struct op *fir
 {
     begin_call(c, call);
     c->joins = call->claims_join && c->config.claims.take != NULL;
+    c->grows = call->more.take != NULL;
     c->claims_committed = false;
     if (first != NULL)
         run_batch(c, first);
-    c->joins = false;
+    c->joins = c->grows = false;
     if (c->claims != NULL && !c->claims_committed) /* they joined what was rolled back */
         run_batch(c, c->claims);
     end_call(c);

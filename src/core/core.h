@@ -37,6 +37,13 @@ struct claim_source {
     const atomic_size_t *waiting; /* a hint; 0: none waits */
 };
 
+/* Ops that come while a batch runs. */
+struct op_source {
+    void *ctx;
+    /* Those that have come, linked by `next`; NULL: none has, or the batch shall end. */
+    struct op *(*take)(void *ctx);
+};
+
 struct core_config {
     struct db *db;           /* a writer's; owned by the caller */
     const struct env *meter; /* its monotonic clock measures expressions */
@@ -59,6 +66,9 @@ struct core_call {
     struct chance_seed seed;
     bool log_full;    /* nothing may be written: replays are answered, everything else is refused */
     bool claims_join; /* of core_apply(): waiting claims may join its transaction */
+    /* Of core_apply(): asked when the last op of the list has run, and what it gives is appended to
+     * the list. take NULL: nothing is. */
+    struct op_source more;
 };
 
 /* Reads what it has to know from the store. The caller owns *ret. */

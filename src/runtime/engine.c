@@ -13,7 +13,7 @@ enum {
     QUIET_ROUNDS = 8,        /* rounds of at most one request until ops are committed inline */
     TICK_MS = 20,            /* the precision of the end of a wait */
     QUIET_TIMEOUT_MS = 1000, /* with nothing to do, time-outs are checked once a second */
-    HAND_OVER_OPS = 32,      /* enough for a commit of their own while the writer is idle */
+    HAND_OVER_OPS = 8,       /* the writer runs so many while this thread reads the next ones */
 };
 
 struct engine {
@@ -99,15 +99,15 @@ static void hand_over(struct engine *e)
     e->round_ops = 0;
 }
 
-/* Collects ops until the round ends. An idle writer gets them sooner, so that it commits while this
- * thread reads more requests. */
+/* Hands ops over in small lists, so that the writer runs them while this thread reads more
+ * requests, which join their commit. */
 static void to_writer(struct engine *e, struct op *op)
 {
     op->next = NULL;
     enter(e, op);
     *e->round_last = op;
     e->round_last = &op->next;
-    if (++e->round_ops >= HAND_OVER_OPS && writer_is_idle(e->parts.commits))
+    if (++e->round_ops >= HAND_OVER_OPS)
         hand_over(e);
 }
 

@@ -21,14 +21,15 @@ struct writer {
     struct settler *settler;
     struct db_backup *backup;
     struct op *backup_op;
+    int64_t batch_begun_ns; /* of the present batch, or the last one */
+    size_t batch_ops;
 
-    pthread_mutex_t lock; /* guards everything below up to `idle` */
+    pthread_mutex_t lock; /* guards everything below up to `failed` */
     pthread_cond_t filled;
     struct op *first, **last;
     bool nudged;
     bool stopping;
 
-    atomic_bool idle;
     atomic_bool failed;
     atomic_bool log_full;
     atomic_llong log_bytes;
@@ -48,6 +49,14 @@ static struct core_call call_now(struct writer *l)
     return call;
 }
 
+static size_t count_ops(const struct op *op)
+{
+    size_t count = 0;
+    for (; op != NULL; op = op->next)
+        count++;
+    return count;
+}
+
 /* A sync may have failed since the last call. */
 static void note_failed_sync(struct writer *l)
 {
@@ -55,26 +64,25 @@ static void note_failed_sync(struct writer *l)
         core_note_failure(l->core, ERR_STORE_FAILED);
 }
 
-/* The caller holds the turn. Decides every op of the list; none of them leaves yet. Returns the
- * waiting claims that were decided with them. */
-MUST_CHECK static struct op *run_batch(struct writer *l, struct op *first)
+/* The caller holds the turn. Decides every op of the list, and those from `more`, which it appends;
+ * none of them leaves yet. Returns the waiting claims that were decided with them. */
+MUST_CHECK static struct op *run_batch(struct writer *l, struct op *first, struct op_source more)
 {
-    double count = 0;
-    for (struct op *op = first; op != NULL; op = op->next) {
-        op->batch_begun_ns = 0;
-        count++;
-    }
-    int64_t begun_ns = env_mono_ns(l->config.core.meter);
+    l->batch_begun_ns = env_mono_ns(l->config.core.meter);
+    l->batch_ops = count_ops(first);
     note_failed_sync(l);
     struct core_call call = call_now(l);
     call.claims_join = true;
+    call.more = more;
     enum err e = core_apply(l->core, &call, first);
     atomic_store(&l->failed, core_failed(l->core));
+    for (struct op *op = first; op != NULL; op = op->next)
+        op->batch_begun_ns = 0;
     struct op *claims = core_take_claims(l->core);
     if (e != ERR_OK || call.log_full)
         return claims;
-    first->batch_begun_ns = begun_ns;
-    metric_observe(l->config.batch_size, STR_NONE, STR_NONE, count);
+    first->batch_begun_ns = l->batch_begun_ns;
+    metric_observe(l->config.batch_size, STR_NONE, STR_NONE, (double)l->batch_ops);
     return claims;
 }
 
@@ -230,12 +238,12 @@ static int64_t idle_wait_ms(struct writer *l)
     return MIN(wait, (int64_t)IDLE_WAIT_MS_MAX);
 }
 
-/* Takes up to OPS_PER_COMMIT_MAX waiting ops. The caller holds the lock. */
-static struct op *take_waiting(struct writer *l)
+/* Takes the waiting ops, but at most so many. The caller holds the lock. */
+static struct op *take_waiting(struct writer *l, size_t max)
 {
     struct op *first = l->first;
     struct op *op = first;
-    for (size_t n = 1; op != NULL && n < OPS_PER_COMMIT_MAX && op->next != NULL; n++)
+    for (size_t n = 1; op != NULL && n < max && op->next != NULL; n++)
         op = op->next;
     if (op != NULL) {
         l->first = op->next;
@@ -245,6 +253,31 @@ static struct op *take_waiting(struct writer *l)
         l->last = &l->first;
     atomic_store(&l->config.durability->marks.work_waits, l->first != NULL);
     return first;
+}
+
+/* A backup begins between two batches. */
+static bool is_backup_among(const struct op *op)
+{
+    while (op != NULL && op->use_case != &UC_BACKUP)
+        op = op->next;
+    return op != NULL;
+}
+
+/* What the HTTP loop has read meanwhile, so that a commit takes along what would wait for the next
+ * one. */
+static struct op *take_more(void *ctx)
+{
+    struct writer *l = ctx;
+    int64_t age_ns = env_mono_ns(l->config.core.meter) - l->batch_begun_ns;
+    if (l->batch_ops >= OPS_PER_COMMIT_MAX || age_ns > BATCH_GROWS_US_MAX * INT64_C(1000))
+        return NULL;
+    struct op *more = NULL;
+    pthread_mutex_lock(&l->lock);
+    if (!is_backup_among(l->first))
+        more = take_waiting(l, OPS_PER_COMMIT_MAX - l->batch_ops);
+    pthread_mutex_unlock(&l->lock);
+    l->batch_ops += count_ops(more);
+    return more;
 }
 
 static void wait_for_work(struct writer *l, int64_t ms)
@@ -264,10 +297,8 @@ static void *writer_main(void *ctx)
     for (;;) {
         settler_wait(l->settler);
         pthread_mutex_lock(&l->lock);
-        atomic_store_explicit(&l->idle, l->first == NULL, memory_order_relaxed);
         wait_for_work(l, wait_ms);
-        atomic_store_explicit(&l->idle, false, memory_order_relaxed);
-        struct op *first = take_waiting(l);
+        struct op *first = take_waiting(l, OPS_PER_COMMIT_MAX);
         bool over = l->stopping && first == NULL;
         pthread_mutex_unlock(&l->lock);
         if (over)
@@ -275,7 +306,7 @@ static void *writer_main(void *ctx)
         pthread_mutex_lock(&l->turn);
         first = split_backups(l, first);
         if (first != NULL) {
-            struct op *claims = run_batch(l, first);
+            struct op *claims = run_batch(l, first, (struct op_source){l, take_more});
             leave_when_durable(l, join_lists(first, claims));
             settler_sync_soon(l->settler);
         }
@@ -324,7 +355,8 @@ bool writer_try_inline(struct writer *l, struct op *op)
     bool alone = l->first == NULL && !settler_is_busy(l->settler);
     pthread_mutex_unlock(&l->lock);
     if (alone) {
-        struct op *claims = run_batch(l, op); /* the op itself is answered by the caller */
+        /* The op itself is answered by the caller. */
+        struct op *claims = run_batch(l, op, (struct op_source){0});
         leave_when_durable(l, claims);
         op->seen = durability_seen(l->config.durability);
         settler_sync(l->settler);
@@ -347,11 +379,6 @@ void writer_collect(struct writer *l, struct op **ret_ops, struct effect_parcel 
 struct idem_keys *writer_keys(struct writer *l)
 {
     return core_keys(l->core);
-}
-
-bool writer_is_idle(struct writer *l)
-{
-    return atomic_load_explicit(&l->idle, memory_order_relaxed);
 }
 
 bool writer_failed(struct writer *l)

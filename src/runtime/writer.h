@@ -1,7 +1,7 @@
-/* The writer: one thread that commits for many callers. It takes all waiting ops, runs them in one
- * transaction and commits once. While that commit goes to disk it runs the next batch; the settler
- * (runtime/settler.h) returns the ops when they are on disk. Between batches the writer does
- * background work and housekeeping of the write-ahead log.
+/* The writer: one thread that commits for many callers. It takes all waiting ops, runs them and
+ * those that come meanwhile in one transaction, and commits once. While that commit goes to disk it
+ * runs the next batch; the settler (runtime/settler.h) returns the ops when they are on disk.
+ * Between batches the writer does background work and housekeeping of the write-ahead log.
  *
  * Threads: the HTTP loop pushes and collects. A mutex guards each turn on the connection, so the
  * HTTP loop can take a turn itself while the writer thread is idle. */
@@ -41,8 +41,6 @@ void writer_collect(struct writer *loop, struct op **ret_ops, struct effect_parc
 /* See core_keys(). */
 struct idem_keys *writer_keys(struct writer *loop);
 
-/* True while the writer has nothing to do. Only a hint: it may change at any time. */
-bool writer_is_idle(struct writer *loop);
 /* True after the store could not prove a commit: no more changes are acknowledged. */
 bool writer_failed(struct writer *loop);
 /* True while the write-ahead log exceeds its limit: new writes are refused. */

@@ -143,11 +143,6 @@ struct idem_keys *writer_keys(struct writer *w)
 
 /* --- figures --- */
 
-bool writer_is_idle(struct writer *w)
-{
-    return w->done_first == NULL;
-}
-
 bool writer_failed(struct writer *w)
 {
     return core_failed(w->core);

@@ -1,6 +1,6 @@
 /* The core has no state of its own: the same calls give the same answers and rows, and two cores
- * live side by side. What has joined a commit that fails is decided again, and background work ends
- * its turn by the clock that the core is given. */
+ * live side by side. Ops that come while a batch runs are part of it. What has joined a commit that
+ * fails is decided again, and background work ends its turn by the clock that the core is given. */
 #include "store/folder.h"
 
 #include "base/limits.h"
@@ -390,6 +390,96 @@ static void a_claim_that_joined_a_commit_that_failed_gets_a_job_that_is_made_aft
     joined_claims_are_decided_again(state, 2);
 }
 
+/* --- ops that come while a batch runs --- */
+
+enum { COMERS = 3 };
+
+/* Each comes when the last op before it has run. */
+struct comers {
+    struct op ops[COMERS + 1]; /* the first one is there when the batch begins */
+    int runs[COMERS + 1];
+    size_t come;
+    size_t breaks; /* the one that breaks its transaction */
+};
+
+static enum err start_or_break(struct op *op, struct tx *tx)
+{
+    struct comers *c = op->owner;
+    size_t i = (size_t)(op - c->ops);
+    c->runs[i]++;
+    return i == c->breaks ? ERR_INTERNAL : UC_START_RUN.write(op, tx);
+}
+
+static const struct use_case UC_START_OR_BREAK = {.name = "test_start", .write = start_or_break};
+
+static struct op *next_comer(void *ctx)
+{
+    struct comers *c = ctx;
+    return c->come < COMERS ? &c->ops[++c->come] : NULL;
+}
+
+static void apply_with_comers(struct fixture *f, struct comers *c, size_t breaks)
+{
+    static const struct start_run_input IN = {.workflow_id = {"w", 1},
+                                              .input_text = {"null", 4},
+                                              .labels = {"{}", 2},
+                                              .at_limit = AT_LIMIT_COUNT,
+                                              .start_at = -1};
+    *c = (struct comers){.breaks = breaks};
+    for (size_t i = 0; i <= COMERS; i++) {
+        op_init(&c->ops[i], &UC_START_OR_BREAK);
+        c->ops[i].caller = CALLER;
+        c->ops[i].input = &IN;
+        c->ops[i].owner = c;
+    }
+    struct core_call call = next_call(f);
+    call.more = (struct op_source){c, next_comer};
+    assert_ok(core_apply(f->core, &call, c->ops));
+    effects_forget(core_effects(f->core));
+}
+
+static void comers_release(struct comers *c)
+{
+    for (size_t i = 0; i <= COMERS; i++)
+        op_release(&c->ops[i]);
+}
+
+static void ops_that_come_while_a_batch_runs_are_decided_with_it(void **state)
+{
+    struct path path = path_in(*state, "a.db");
+    struct fixture f;
+    struct comers c;
+    fixture_open(&f, path.text);
+    put_workflow(&f);
+    apply_with_comers(&f, &c, SIZE_MAX);
+    for (size_t i = 0; i <= COMERS; i++) {
+        assert_int_equal(c.runs[i], 1);
+        assert_ok(c.ops[i].err);
+        assert_ptr_equal(c.ops[i].next, i < COMERS ? &c.ops[i + 1] : NULL);
+    }
+    assert_int_equal(jobs_in(&f, "scheduled"), COMERS + 1);
+    comers_release(&c);
+    fixture_close(&f);
+}
+
+/* They are of one transaction: it is rolled back whole, and each op is decided again. */
+static void an_op_that_comes_and_breaks_the_batch_fails_alone(void **state)
+{
+    struct path path = path_in(*state, "a.db");
+    struct fixture f;
+    struct comers c;
+    fixture_open(&f, path.text);
+    put_workflow(&f);
+    apply_with_comers(&f, &c, COMERS);
+    for (size_t i = 0; i <= COMERS; i++) {
+        assert_int_equal(c.runs[i], 2);
+        assert_int_equal(c.ops[i].err, i == COMERS ? ERR_INTERNAL : ERR_OK);
+    }
+    assert_int_equal(jobs_in(&f, "scheduled"), COMERS);
+    comers_release(&c);
+    fixture_close(&f);
+}
+
 /* --- turns of background work --- */
 
 /* Moves on by `step_ms` whenever somebody looks. */
@@ -494,6 +584,8 @@ int main(void)
         folder_test(after_a_failure_between_calls_nothing_is_acknowledged),
         folder_test(a_claim_that_joined_a_commit_that_failed_waits_again),
         folder_test(a_claim_that_joined_a_commit_that_failed_gets_a_job_that_is_made_after_it),
+        folder_test(ops_that_come_while_a_batch_runs_are_decided_with_it),
+        folder_test(an_op_that_comes_and_breaks_the_batch_fails_alone),
         folder_test(a_turn_of_background_work_ends_after_half_a_second),
         folder_test(a_turn_of_background_work_that_takes_no_time_does_all_of_it),
         folder_test(a_core_without_memory_does_not_open_and_leaves_nothing_behind),

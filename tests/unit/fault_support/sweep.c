@@ -79,8 +79,12 @@ enum err __wrap_core_apply(struct core *core, const struct core_call *call, stru
 {
     struct sweep s = {.kind = may_sweep(first) ? sweep_kind() : SWEEP_NOTHING};
     struct core_call apart = *call;
-    /* A claim that joins is decided with the attempt, which is then not the last one. */
-    apart.claims_join = call->claims_join && s.kind == SWEEP_NOTHING;
+    /* A claim that joins, and an op that comes meanwhile, is decided with the attempt, which is
+     * then not the last one. */
+    if (s.kind != SWEEP_NOTHING) {
+        apart.claims_join = false;
+        apart.more = (struct op_source){0};
+    }
     for (;;) {
         sweep_arm(&s);
         enum err e = __real_core_apply(core, &apart, first);
