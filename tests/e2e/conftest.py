@@ -19,6 +19,14 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if item not in others]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_server_is_left():
+    """After a test that failed before it ended its server."""
+    yield
+    for server in [s for s in harness.Server.running if s.process]:
+        server.kill()
+
+
 @pytest.fixture(scope="session")
 def dev_server():
     with harness.server() as s:

@@ -136,6 +136,7 @@ class Server:
     """A pawl process. stop() asks it to drain; kill() is kill -9; start() again goes on with the same store and flags. `db` is the file that
     names its store (stores.py); `store`, if given, is the URL of another one. With `tls=False` it serves plain text in any case: for tests
     that are about plain text, or bring certificates of their own."""
+    running = set()
 
     def __init__(self, folder, *flags, dev=True, env=None, preload=None, file="pawl.db", store=None, tls=True):
         self.folder = pathlib.Path(folder)
@@ -164,6 +165,7 @@ class Server:
         self.stderr_path = self.folder / "stderr.log"
         self.stderr = open(self.stderr_path, "ab")
         self.process = subprocess.Popen(self.command(), stdout=subprocess.PIPE, stderr=self.stderr, env=env, cwd=self.folder)
+        self.running.add(self)
         line = self.process.stdout.readline().decode()
         if not line.startswith("pawl listening on "):
             self.process.wait()
@@ -189,6 +191,7 @@ class Server:
         self.process.stdout.close()
         self.stderr.close()
         self.process = None
+        self.running.discard(self)
         return code
 
     def stop(self):
