@@ -364,12 +364,14 @@ static enum err fold_timers(void *ctx, struct tx *tx, struct problem *p)
     return job_timers_fold(tx);
 }
 
-/* One of them in a turn if it has to be: both take a few milliseconds under load, and requests wait
- * meanwhile. Else both, since neither has much to do. */
+/* Under load one of them in a turn: both take a few milliseconds, and requests wait meanwhile.
+ * After the pause, and when the server starts, both, since neither has much to do and others wait
+ * for both: retention finds old runs in the index. */
 static enum err indexes_turn(struct background *b, struct tx *tx, struct problem *p)
 {
-    bool only_runs = tx_runs_index_is_due(tx);
-    bool only_timers = !only_runs && job_timers_want_fold(tx);
+    bool under_load = until_mono(b, WORK_INDEXES, b->mono_ms) > 0;
+    bool only_runs = under_load && tx_runs_index_is_due(tx);
+    bool only_timers = under_load && !only_runs && job_timers_want_fold(tx);
     enum err e = ERR_OK;
     if (!only_timers)
         e = work_transaction(&b->env, tx, fill_index_of_runs, NULL, p);

@@ -216,6 +216,21 @@ static void a_run_of_many_events_goes_in_slices_and_is_found_again_after_a_crash
     db_close(db);
 }
 
+/* What was made before the end is in the index of runs before the first look for old ones. */
+static void a_server_that_starts_removes_old_runs_at_once(void **state)
+{
+    struct fixture *fixture = *state;
+    put_tenant(fixture, KEEP_A_DAY);
+    put_workflow(fixture, "w", AT_ONCE);
+    (void)start(fixture, "w");
+    fixture_stop(fixture);
+    fixture_pass_ms(fixture, DAY_S * INT64_C(1000));
+    fixture_start(fixture, 0);
+    settle(fixture);
+    assert_int_equal(rows(fixture), 0);
+    assert_sound(fixture);
+}
+
 static void starts_go_on_while_thousands_of_runs_go(void **state)
 {
     enum { OLD = 3000, TOGETHER = 250, NEW = 20 };
@@ -391,6 +406,7 @@ int main(void)
         fixture_test(without_a_retention_runs_are_kept_for_ever),
         fixture_test(tenants_do_not_lose_each_others_runs),
         fixture_test(a_run_of_many_events_goes_in_slices_and_is_found_again_after_a_crash),
+        fixture_test(a_server_that_starts_removes_old_runs_at_once),
         fixture_test(starts_go_on_while_thousands_of_runs_go),
         fixture_test(a_key_outlives_the_run_that_it_made),
         fixture_test(a_run_whose_removal_has_begun_is_not_made_use_of_again),
