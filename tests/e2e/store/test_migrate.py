@@ -3,6 +3,7 @@ import random
 import signal
 import sys
 import threading
+import time
 import uuid
 
 import pytest
@@ -118,19 +119,22 @@ def start_runs(api, count):
 
 
 def killed_copy(source, target, seconds):
-    """Exit code and progress of a copy that is killed after this time, or else after its first progress, unless it ends before."""
+    """Exit code and progress of a copy that is killed after this time, or else after its first progress, unless it ends before; and the
+    seconds until its first progress."""
+    begun = time.monotonic()
     copying = cli.popen("migrate", "--from", source.url, "--to", target.url)
-    killer, said = threading.Timer(seconds or 60, copying.kill), ""
+    killer, said, first = threading.Timer(seconds or 60, copying.kill), "", None
     killer.start()
     for line in copying.stderr:
         said += line
+        first = first or time.monotonic() - begun
         if seconds is None:
             copying.kill()
     copying.communicate()
     killer.cancel()
     # PostgreSQL may not have noticed yet that the one before is dead.
     assert copying.returncode in (0, -signal.SIGKILL) or "in use by another pawl" in said, said
-    return copying.returncode, said
+    return copying.returncode, said, first
 
 
 def refusal(place):
@@ -150,10 +154,10 @@ def test_a_copy_that_is_killed_again_and_again_becomes_whole(places, way):
     if way == "back":
         move(file, postgres)
     source, target = (file, postgres) if way == "there" else (postgres, back)
-    rng, kills, refused, longest, code = random.Random(16), 0, 0, 0.1, None
+    rng, kills, refused, longest, code = random.Random(16), 0, 0, 0, None
     while code != 0:
-        code, said = killed_copy(source, target, rng.uniform(0, longest) if kills >= 3 else None)
-        longest *= 1.06
+        code, said, first = killed_copy(source, target, rng.uniform(0, longest) if kills >= 3 else None)
+        longest = longest * 1.06 if kills >= 3 else first / 2  # on any machine many kills come before one is late enough for a whole copy
         kills += code == -signal.SIGKILL
         if code != 0 and "copied" in said and "compared workflows" not in said and refused < 3:
             assert "The store is an unfinished copy" in refusal(target)
