@@ -23,7 +23,7 @@ def call_of(receiver):
 @pytest.fixture
 def damaged(tmp_path):
     """The environment of a machine on which no library that pawl loads can be used."""
-    for name in set(re.findall(rb"lib(?:curl|nats|pq)\.so\.[0-9.]+", pathlib.Path(harness.PAWL).read_bytes())):
+    for name in set(re.findall(rb"lib(?:curl|nats|pq)\.so\.[0-9.]+", pathlib.Path(harness.PROGRAM).read_bytes())):
         (tmp_path / name.decode()).touch()
     assert len(list(tmp_path.iterdir())) == len(LOADED)
     return {"LD_LIBRARY_PATH": str(tmp_path)}
