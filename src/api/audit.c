@@ -39,7 +39,8 @@ struct export
 {
     struct call *call;
     struct export_audit_input input;
-    int64_t after; /* where it goes on; -1: nowhere */
+    int64_t chain; /* where it goes on */
+    int64_t after; /* in that chain; -1: nowhere */
     bool open;     /* the head is sent */
     bool reading;  /* the op is under way */
     bool fresh;    /* the slice has not been taken yet */
@@ -49,6 +50,7 @@ struct export
 static void read_slice(struct export *x)
 {
     x->reading = true;
+    x->input.chain = x->chain;
     x->input.after = x->after;
     op_clear_result(&x->call->op);
     engine_submit(x->call->api->config.engine, &x->call->op);
@@ -108,6 +110,8 @@ static void export_audit(struct call *c)
 {
     struct export *x = c->input;
     x->call = c;
+    x->chain = -1;
+    x->input.ret_chain = &x->chain;
     x->input.ret_next = &x->after;
     c->op.use_case = &UC_EXPORT_AUDIT;
     c->op.input = &x->input;
@@ -125,20 +129,29 @@ static const struct param EXPORT[] = {
 
 /* --- of several shards: a tenant has a chain in its own, and one in shard 0 of its keys --- */
 
+static void put_head(const struct fold *f, struct json_out *o, const struct json *head)
+{
+    json_open(o, NULL, '{');
+    fold_put_members(o, head);
+    json_add_int(o, "shard", (int64_t)f->shard);
+    json_close(o, '}');
+}
+
 static void put_heads(const struct fold *f, struct json_out *o)
 {
     const struct json *before = json_member(f->so_far, STR("heads"));
     const struct json *head = json_member(f->next, STR("head"));
+    const struct json *all = json_member(f->next, STR("heads")); /* if it has several chains */
     json_open(o, "heads", '[');
     for (size_t i = 0; i < json_length(before); i++) {
         json_add_name(o, NULL);
         json_write_plain(o->buf, json_element(before, i));
     }
-    if (json_is(head, JSON_KIND_OBJECT)) {
-        json_open(o, NULL, '{');
-        fold_put_members(o, head);
-        json_add_int(o, "shard", (int64_t)f->shard);
-        json_close(o, '}');
+    if (json_length(all) > 0) {
+        for (size_t i = 0; i < json_length(all); i++)
+            put_head(f, o, json_element(all, i));
+    } else if (json_is(head, JSON_KIND_OBJECT)) {
+        put_head(f, o, head);
     }
     json_close(o, ']');
 }
@@ -159,7 +172,7 @@ static void fold_verify(const struct fold *f, struct json_out *o)
 const struct route AUDIT_ROUTES[] = {
     {"GET", "/api/v1/audit", MAY_ADMIN, ROUTE_NO_TENANT, &UC_LIST_AUDIT,
      TAKES(struct list_audit_input, LIST), .prepare = prepare_list, .scope = OF_TENANT_AND_FIRST,
-     .join = JOIN_ORDER, .ordered_by = "at", .place = "seq"},
+     .join = JOIN_ORDER, .ordered_by = "at", .place_in = "chain", .place = "seq"},
     {"GET", "/api/v1/audit/verify", MAY_ADMIN, ROUTE_NO_TENANT | ROUTE_LONG,
      .use_case = &UC_VERIFY_AUDIT, .scope = OF_TENANT_AND_FIRST, .join = JOIN_FOLD,
      .fold = fold_verify},

@@ -171,6 +171,7 @@ struct route {
     enum route_join join;
     const char *ordered_by; /* JOIN_ORDER: a member of each item, and: */
     const char *place;      /* the one that a cursor is made of */
+    const char *place_in;   /* and one that stands before it with a dot, if the item has it */
     fold_fn *fold;          /* JOIN_FOLD; with JOIN_ORDER of what is beside the items, or NULL */
     const char *fold_query; /* what the shards are asked for beside; NULL: nothing */
 };

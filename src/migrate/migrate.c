@@ -9,7 +9,7 @@
 static const struct option OPTIONS[] = {
     {.name = "from",
      .value = "STORE",
-     .help = "The store to copy: sqlite:PATH or postgres://…",
+     .help = "The store to copy: sqlite:PATH or postgres://…; all shards of a cluster",
      .required = true},
     {.name = "to",
      .value = "STORE",
@@ -24,7 +24,8 @@ static enum cli_exit migrate(struct session *s);
 const struct verb MIGRATE_VERBS[MIGRATE_VERB_COUNT] = {
     {.about = "Copy a store into another one, of any kind",
      .notes = "Stop the server first: no server may use either store. Everything is copied as it "
-              "is, with all ids and keys, and then compared by digest. If the command is "
+              "is, with all ids and keys, and then compared by digest; the shards of a cluster "
+              "become one store, or are spread over those of another one. If the command is "
               "interrupted, run it again: it goes on where it was. Until it has finished, no "
               "server opens the new store. The old one stays as it is.",
      .options = OPTIONS,
@@ -104,9 +105,10 @@ static int64_t copied(const struct store_copy *copy)
 static void print_json(const struct store_copy *copy, size_t shards)
 {
     struct sha256 digest = store_copy_digest(copy);
-    json_t *all = json_pack("{s:I, s:I, s:I, s:o, s:o}", "rows", (json_int_t)copy->rows, "copied",
-                            (json_int_t)copied(copy), "shards", (json_int_t)shards, "sha256",
-                            hex_of(&digest), "tables", tables_of(copy, true));
+    json_t *all =
+        json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "rows", (json_int_t)copy->rows, "copied",
+                  (json_int_t)copied(copy), "from_shards", (json_int_t)copy->source_count, "shards",
+                  (json_int_t)shards, "sha256", hex_of(&digest), "tables", tables_of(copy, true));
     (void)json_dumpf(all, stdout, JSON_COMPACT);
     putchar('\n');
     json_decref(all);
@@ -123,7 +125,12 @@ static void print_report(const struct store_copy *copy, size_t shards, int64_t m
         printf("\nThe copy was finished before.");
     else
         printf("\nCopied %lld rows.", (long long)copied(copy));
-    if (shards == 1)
+    if (copy->source_count > 1)
+        printf(" %zu shards became one store with %lld rows.", copy->source_count,
+               (long long)copy->rows);
+    if (shards == 1 && copy->source_count > 1)
+        printf("\n");
+    else if (shards == 1)
         printf(" Both stores have the same %lld rows.\n", (long long)copy->rows);
     else
         printf(" The tenants are in %zu shards; %lld were moved there now.\n", shards,
@@ -137,18 +144,50 @@ static enum err check_target(const struct copy_config *config, struct problem *p
     return cluster_spread_check_empty(config->to.ptr, p);
 }
 
+enum { URLS_BYTES_MAX = 4 * MIB };
+
 struct migration {
     struct store_copy copy;
-    bool is_open;  /* copy is to be closed */
-    size_t shards; /* of the target */
-    int64_t moved; /* tenants, to other shards than the first */
+    struct arena arena;                         /* has the texts below */
+    struct str shards_from[CLUSTER_SHARDS_MAX]; /* URLs; none: the source is one store */
+    size_t from_count;                          /* of shards, 1 or more */
+    bool is_open;                               /* copy is to be closed */
+    size_t shards;                              /* of the target */
+    int64_t moved;                              /* tenants, to other shards than the first */
+    const char *from;
     const char *to;
 };
 
-static enum err copy_rows(struct migration *m, const struct options *opt, struct problem *p)
+/* Each shard of the source is opened, and so locked, by itself. */
+static enum err name_shards(struct migration *m, struct problem *p)
+{
+    bool kept = true;
+    for (size_t i = 0; i < m->from_count && kept; i++) {
+        struct buf url;
+        buf_init(&url, 8 * KIB);
+        cluster_put_shard_url(&url, m->from, i);
+        m->shards_from[i] = arena_take(&m->arena, &url);
+        kept = m->shards_from[i].ptr != NULL;
+    }
+    return kept ? ERR_OK : problem_set(p, ERR_NO_MEMORY, "Out of memory");
+}
+
+static enum err look_at_source(struct migration *m, struct problem *p)
+{
+    enum err e = cluster_count_shards(m->from, p, &m->from_count);
+    if (e != ERR_OK || m->from_count == 1)
+        return e;
+    e = cluster_check_source(m->from, p);
+    return e == ERR_OK ? name_shards(m, p) : e;
+}
+
+static enum err copy_rows(struct migration *m, struct problem *p)
 {
     struct display display = {.has_begun = false};
-    struct copy_config config = {.from = str_of(options_text(opt, "from")),
+    bool of_shards = m->from_count > 1;
+    struct copy_config config = {.from = of_shards ? m->shards_from[0] : str_of(m->from),
+                                 .others = m->shards_from + 1,
+                                 .other_count = m->from_count - 1,
                                  .to = str_of(m->to),
                                  .env = &ENV_SYSTEM,
                                  .is_first_shard = m->shards > 1,
@@ -165,13 +204,17 @@ static enum err copy_rows(struct migration *m, const struct options *opt, struct
     return e;
 }
 
-static enum err copy_store(struct migration *m, const struct options *opt, struct problem *p)
+static enum err copy_store(struct migration *m, struct problem *p)
 {
-    enum err e = cluster_count_shards(m->to, p, &m->shards);
+    if (strcmp(m->from, m->to) == 0)
+        return problem_set(p, ERR_BAD_REQUEST, "The source and the target are the same store");
+    enum err e = look_at_source(m, p);
+    if (e == ERR_OK)
+        e = cluster_count_shards(m->to, p, &m->shards);
     if (e == ERR_OK && m->shards > 1)
         e = cluster_spread_check(m->to, p);
     if (e == ERR_OK)
-        e = copy_rows(m, opt, p);
+        e = copy_rows(m, p);
     if (e != ERR_OK || m->shards == 1 || m->copy.was_whole)
         return e;
     store_copy_close_target(&m->copy); /* the shard is taken again, with the others */
@@ -180,11 +223,14 @@ static enum err copy_store(struct migration *m, const struct options *opt, struc
 
 static enum cli_exit migrate(struct session *s)
 {
-    struct migration m = {.to = options_text(&s->opt, "to")};
+    static struct migration m; /* too large for a stack */
     struct problem p;
+    m.from = options_text(&s->opt, "from");
+    m.to = options_text(&s->opt, "to");
+    arena_init(&m.arena, URLS_BYTES_MAX);
     problem_init(&p);
     log_setup(LOG_TEXT, LOG_WARN, &ENV_SYSTEM);
-    enum err e = copy_store(&m, &s->opt, &p);
+    enum err e = copy_store(&m, &p);
     if (e != ERR_OK)
         fprintf(stderr, "pawl: %s\n", p.detail);
     else if (options_has(&s->opt, "json"))
@@ -193,6 +239,7 @@ static enum cli_exit migrate(struct session *s)
         print_report(&m.copy, m.shards, m.moved);
     if (m.is_open)
         store_copy_close(&m.copy);
+    arena_release(&m.arena);
     problem_release(&p);
     return e == ERR_OK ? CLI_DONE : e == ERR_BAD_REQUEST ? CLI_USAGE : CLI_REFUSED;
 }

@@ -95,7 +95,7 @@ enum err audit_list(struct db *db, const struct audit_filter *filter, int64_t fr
                                               " ORDER BY seq LIMIT $3";
     static const char SQL_DOWN[] = SELECT_AUDIT " WHERE tenant = $1 AND seq < $2"
                                                 " ORDER BY seq DESC LIMIT $3";
-    struct db_rows *rows = DB_QUERY(db, newest_first ? SQL_DOWN : SQL_UP, DB_I(filter->tenant),
+    struct db_rows *rows = DB_QUERY(db, newest_first ? SQL_DOWN : SQL_UP, DB_I(filter->chain),
                                     DB_I(from), DB_I(PAGE_SCAN_MAX + 1));
     int64_t seen = 0;
     bool full = false;
@@ -106,6 +106,18 @@ enum err audit_list(struct db *db, const struct audit_filter *filter, int64_t fr
             from = row.seq;
     }
     *ret_next = full ? from : -1;
+    return db_rows_end(rows);
+}
+
+enum err audit_next_joined(struct db *db, int64_t tenant, int64_t from, bool newest_first,
+                           int64_t *ret)
+{
+    static const char SQL_UP[] = "SELECT chain FROM audit_chains WHERE tenant = $1 AND chain > $2"
+                                 " ORDER BY chain LIMIT 1";
+    static const char SQL_DOWN[] = "SELECT chain FROM audit_chains WHERE tenant = $1 AND chain < $2"
+                                   " ORDER BY chain DESC LIMIT 1";
+    struct db_rows *rows = DB_QUERY(db, newest_first ? SQL_DOWN : SQL_UP, DB_I(tenant), DB_I(from));
+    *ret = db_next(rows) ? db_count(rows, 0) : 0;
     return db_rows_end(rows);
 }
 
@@ -120,6 +132,8 @@ const char *audit_fault_name(enum audit_fault fault)
 
 struct walk {
     int64_t tenant;
+    int64_t joined;       /* the number of the chain; 0: it is the tenant's own */
+    int64_t hashed_as;    /* the tenant's number in its hashes */
     struct audit_head at; /* the last entry that was there */
     audit_break_each *each;
     void *ctx;
@@ -127,14 +141,16 @@ struct walk {
 
 static void report(const struct walk *w, enum audit_fault fault, int64_t seq, int64_t at)
 {
-    struct audit_break broken = {fault, w->tenant, seq, at};
+    struct audit_break broken = {fault, w->tenant, w->joined, seq, at};
     w->each(w->ctx, &broken);
 }
 
 /* After a gap the hash cannot be checked: only the gap is reported. */
 static void step(struct walk *w, const struct audit_row *row, const struct audit_head *end)
 {
-    struct sha256 right = hash_entry(&w->at.hash, row->seq, &row->entry);
+    struct audit_entry entry = row->entry;
+    entry.tenant = w->hashed_as;
+    struct sha256 right = hash_entry(&w->at.hash, row->seq, &entry);
     if (row->seq != w->at.seq + 1)
         report(w, AUDIT_MISSING, w->at.seq + 1, -1);
     else if (row->seq == end->seq + 1)
@@ -145,27 +161,41 @@ static void step(struct walk *w, const struct audit_row *row, const struct audit
     w->at = (struct audit_head){row->seq, row->hash};
 }
 
-static enum err kept_end(struct db *db, int64_t tenant, struct audit_head *ret)
+/* Whose chain is it, and what do its hashes say? */
+static enum err find_chain(struct db *db, int64_t chain, struct walk *w)
+{
+    static const char SQL[] = "SELECT tenant, hashed_as FROM audit_chains WHERE chain = $1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(chain));
+    bool has_joined = db_next(rows);
+    w->tenant = has_joined ? db_count(rows, 0) : chain;
+    w->hashed_as = has_joined ? db_count(rows, 1) : chain;
+    w->joined = has_joined ? chain : 0;
+    return db_rows_end(rows);
+}
+
+static enum err kept_end(struct db *db, int64_t chain, struct audit_head *ret)
 {
     static const char SQL[] = "SELECT seq, hash FROM audit_heads WHERE tenant = $1";
     *ret = (struct audit_head){0};
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(tenant));
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(chain));
     if (db_next(rows))
         *ret = (struct audit_head){db_int(rows, 0), db_hash(rows, 1)};
     (void)db_skip_damaged(rows); /* it fits no entry */
     return db_rows_end(rows);
 }
 
-enum err audit_verify(struct db *db, int64_t tenant, audit_break_each *each, void *ctx,
+enum err audit_verify(struct db *db, int64_t chain, audit_break_each *each, void *ctx,
                       int64_t *checked, struct audit_head *ret_head)
 {
     static const char SQL[] = SELECT_AUDIT " WHERE tenant = $1 ORDER BY seq";
     struct audit_head end;
-    enum err e = kept_end(db, tenant, &end);
+    struct walk w = {.each = each, .ctx = ctx};
+    enum err e = find_chain(db, chain, &w);
+    if (e == ERR_OK)
+        e = kept_end(db, chain, &end);
     if (e != ERR_OK)
         return e;
-    struct walk w = {.tenant = tenant, .each = each, .ctx = ctx};
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(tenant));
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(chain));
     while (db_next(rows)) {
         struct audit_row row = row_of(rows);
         (void)db_skip_damaged(rows); /* it is not what was written */
@@ -180,25 +210,25 @@ enum err audit_verify(struct db *db, int64_t tenant, audit_break_each *each, voi
 }
 
 /* -1: there is none after it. */
-static enum err next_chain(struct db *db, int64_t after, int64_t *ret_tenant)
+static enum err next_chain(struct db *db, int64_t after, int64_t *ret)
 {
     static const char SQL[] =
         "SELECT MIN(tenant) FROM (SELECT MIN(tenant) AS tenant FROM audit_heads WHERE tenant > $1"
         " UNION ALL SELECT MIN(tenant) FROM audit WHERE tenant > $1) AS firsts";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(after));
-    *ret_tenant = db_next(rows) ? db_int_or(rows, 0, -1) : -1;
+    *ret = db_next(rows) ? db_int_or(rows, 0, -1) : -1;
     return db_rows_end(rows);
 }
 
 enum err audit_verify_all(struct db *db, audit_break_each *each, void *ctx, int64_t *checked)
 {
     struct audit_head ignored;
-    int64_t tenant;
-    enum err e = next_chain(db, -1, &tenant);
-    while (e == ERR_OK && tenant >= 0) {
-        e = audit_verify(db, tenant, each, ctx, checked, &ignored);
+    int64_t chain;
+    enum err e = next_chain(db, -1, &chain);
+    while (e == ERR_OK && chain >= 0) {
+        e = audit_verify(db, chain, each, ctx, checked, &ignored);
         if (e == ERR_OK)
-            e = next_chain(db, tenant, &tenant);
+            e = next_chain(db, chain, &chain);
     }
     return e;
 }

@@ -1,6 +1,10 @@
 /* The audit trail as rows, hash-chained per tenant: each entry's hash covers the one before it, and
  * a row beside the chain keeps how long it is and how it ends, so that a chain that was cut short
- * is noticed. */
+ * is noticed.
+ *
+ * A tenant has one chain that grows, its own, under the tenant's number. Beside it there may be
+ * some that joined it when shards became one store (schema/029): each has a number of its own, and
+ * stays as it is. */
 #ifndef PAWL_STORE_AUDIT_H
 #define PAWL_STORE_AUDIT_H
 
@@ -27,7 +31,7 @@ struct audit_row {
 };
 
 struct audit_filter {
-    int64_t tenant;
+    int64_t chain;     /* a tenant's own, by its number, or one that joined it */
     struct str actor;  /* ptr NULL: any */
     struct str action; /* a pattern of domain/type_pattern.h; ptr NULL: any */
 };
@@ -40,6 +44,11 @@ typedef bool audit_each(void *ctx, const struct audit_row *row);
 MUST_CHECK enum err audit_list(struct db *db, const struct audit_filter *filter, int64_t from,
                                bool newest_first, audit_each *each, void *ctx, int64_t *ret_next);
 
+/* The chain that joined the tenant's after this one, or before it with newest_first; 0: there is
+ * none. */
+MUST_CHECK enum err audit_next_joined(struct db *db, int64_t tenant, int64_t from,
+                                      bool newest_first, int64_t *ret);
+
 /* --- checking --- */
 
 enum audit_fault {
@@ -51,6 +60,7 @@ enum audit_fault {
 struct audit_break {
     enum audit_fault fault;
     int64_t tenant;
+    int64_t chain; /* 0: the tenant's own */
     int64_t seq;
     int64_t at; /* -1: it is missing */
 };
@@ -64,9 +74,9 @@ struct audit_head {
 };
 
 const char *audit_fault_name(enum audit_fault fault);
-/* Walks one chain from its start, adds to *checked the entries that it saw, and calls `each` for
- * every place where it is broken, in order. */
-MUST_CHECK enum err audit_verify(struct db *db, int64_t tenant, audit_break_each *each, void *ctx,
+/* Walks one chain from its start, a tenant's own or one that joined it, adds to *checked the
+ * entries that it saw, and calls `each` for every place where it is broken, in order. */
+MUST_CHECK enum err audit_verify(struct db *db, int64_t chain, audit_break_each *each, void *ctx,
                                  int64_t *checked, struct audit_head *ret_head);
 /* The same for every chain. */
 MUST_CHECK enum err audit_verify_all(struct db *db, audit_break_each *each, void *ctx,

@@ -133,8 +133,12 @@ static void put_place(const struct errand *e, const struct shard_page *page, str
     const struct json *last = page->taken > 0 ? json_element(page->items, page->taken - 1) : NULL;
     const struct json *place = json_member(last, str_of(e->route->place));
     int64_t number;
+    int64_t within;
     if (is_taken_up(page) && page->next.ptr != NULL)
         buf_put(out, page->next);
+    else if (json_whole_of(place, &number) && e->route->place_in != NULL &&
+             json_whole_of(json_member(last, str_of(e->route->place_in)), &within))
+        buf_printf(out, "%lld.%lld", (long long)within, (long long)number);
     else if (json_whole_of(place, &number))
         buf_printf(out, "%lld", (long long)number);
     else if (json_is(place, JSON_KIND_TEXT))

@@ -437,7 +437,9 @@ extern const struct use_case UC_LIST_AUDIT;
 
 /* A slice of it as JSON lines. */
 struct export_audit_input {
+    int64_t chain; /* as *ret_chain of the slice before; -1: the first of the trail */
     int64_t after;
+    int64_t *ret_chain;
     int64_t *ret_next; /* where the next slice begins; -1: this was the last one */
     struct str actor;
     struct str action;

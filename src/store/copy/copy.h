@@ -1,13 +1,16 @@
-/* Copies a whole store, which no server has open, into another one, of any engine.
+/* Copies a whole store, which no server has open, into another one, of any engine. Several shards
+ * become one store (store/copy/merge.h).
  *
  * Both stores are locked while it lasts. The target is marked as an unfinished copy before its
  * first row is written and until every table has the same digest on both sides; no server opens it
  * before. Slices are committed in the order of the primary key, so the rows that a table has in the
- * target tell how far it has come: a copy that was interrupted at any moment goes on there. */
+ * target tell how far it has come: a copy that was interrupted at any moment goes on there. Rows of
+ * several shards are not in that order, so the mark tells. */
 #ifndef PAWL_STORE_COPY_COPY_H
 #define PAWL_STORE_COPY_COPY_H
 
 #include "store/copy/copy_rows.h"
+#include "store/copy/merge.h"
 
 enum copy_phase { COPY_WRITES, COPY_COMPARES };
 
@@ -20,7 +23,9 @@ struct copy_progress {
 };
 
 struct copy_config {
-    struct str from; /* as db_config.url */
+    struct str from;          /* as db_config.url; of several shards number 0 */
+    const struct str *others; /* the other shards, from 1 on */
+    size_t other_count;
     struct str to;
     const struct env *env;
     /* The target is the first of several shards, and the copy is not finished when it is there: the
@@ -35,14 +40,18 @@ struct copy_config {
 
 struct store_copy {
     struct copy_config config;
-    struct db *source;
+    struct db *sources[CLUSTER_SHARDS_MAX]; /* one, or a cluster's shards */
+    size_t source_count;
+    struct merge *merge; /* of several; NULL: the rows stay as they are */
     struct db *target;
     struct copy_tables tables;                   /* the source's; the target has the same */
     struct copy_digest digests[COPY_TABLES_MAX]; /* of each of them, once all are compared */
     char source_id[2 * SHA256_LEN + 1];
     bool was_whole;    /* the target was a whole copy before */
     bool was_compared; /* … of this source, and the mark says so */
-    int64_t rows;      /* of the source */
+    size_t part;       /* a table of a shard: those before it are in the target … */
+    int64_t part_rows; /* … and so many rows of it; with one source 0 */
+    int64_t rows;      /* of the source; of several what the target gets of them, once compared */
     int64_t rows_kept; /* that the target had before */
     int64_t done;      /* of the present phase */
 };

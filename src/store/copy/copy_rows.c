@@ -148,6 +148,29 @@ enum err copy_digest_add(struct copy_digest *d, const struct copy_table *table,
     return ERR_OK;
 }
 
+/* As numbers of 256 bits. */
+static void add_hash(struct sha256 *sum, const struct sha256 *hash)
+{
+    unsigned carry = 0;
+    for (size_t i = SHA256_LEN; i > 0; i--) {
+        carry += (unsigned)sum->bytes[i - 1] + hash->bytes[i - 1];
+        sum->bytes[i - 1] = (unsigned char)carry;
+        carry >>= 8;
+    }
+}
+
+enum err copy_digest_add_any(struct copy_digest *d, const struct copy_table *table,
+                             const struct db_value *values, struct buf *room)
+{
+    struct copy_digest row = copy_digest_begin(table);
+    enum err e = copy_digest_add(&row, table, values, room);
+    if (e != ERR_OK)
+        return e;
+    add_hash(&d->hash, &row.hash);
+    d->rows++;
+    return ERR_OK;
+}
+
 bool copy_digest_eq(const struct copy_digest *a, const struct copy_digest *b)
 {
     return a->rows == b->rows && sha256_eq(&a->hash, &b->hash);

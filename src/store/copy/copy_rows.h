@@ -41,6 +41,10 @@ struct copy_digest copy_digest_begin(const struct copy_table *table);
 /* One row; `room` is cleared. */
 MUST_CHECK enum err copy_digest_add(struct copy_digest *d, const struct copy_table *table,
                                     const struct db_value *values, struct buf *room);
+/* One row of several shards, which come in any order: instead of being chained, the hashes of the
+ * rows are added up. */
+MUST_CHECK enum err copy_digest_add_any(struct copy_digest *d, const struct copy_table *table,
+                                        const struct db_value *values, struct buf *room);
 bool copy_digest_eq(const struct copy_digest *a, const struct copy_digest *b);
 
 #endif

@@ -15,6 +15,7 @@
 #define OF_ENTITY "entity IN (SELECT num FROM moving_owners)"
 #define OF_OWNER "owner IN (SELECT num FROM moving_owners)"
 #define OF_TYPE "type IN (SELECT num FROM moving_types)"
+#define OF_CHAIN "tenant IN (SELECT num FROM moving_chains)"
 
 /* Rows that have a number of the feed, which is another one at the target. */
 #define FEED_COLUMNS(num) num " AS num, tenant, run, first_seq, last_seq, at, earlier"
@@ -32,8 +33,9 @@ static const struct table {
     {.name = "api_keys"}, /* in shard 0 */
     {.name = "approval_votes", .rows = OF_RUN},
     {.name = "approvals", .rows = OF_TENANT},
-    {.name = "audit", .rows = OF_TENANT},
-    {.name = "audit_heads", .rows = OF_TENANT},
+    {.name = "audit", .rows = OF_CHAIN},
+    {.name = "audit_chains", .rows = OF_TENANT},
+    {.name = "audit_heads", .rows = OF_CHAIN},
     {.name = "checkpoints", .rows = OF_RUN},
     {.name = "counter_log"}, /* was folded */
     {.name = "dedup", .rows = OF_OWNER},
@@ -257,6 +259,9 @@ static enum err find_owners(struct moving *m)
                   " SELECT num FROM from.scopes WHERE " OF_TENANT ";"
                   "CREATE TEMPORARY TABLE moving_lines ON COMMIT DROP AS"
                   " SELECT num FROM from.lines WHERE " OF_TENANT ";"
+                  "CREATE TEMPORARY TABLE moving_chains ON COMMIT DROP AS"
+                  " SELECT num FROM moving_tenant UNION ALL SELECT chain FROM from.audit_chains"
+                  " WHERE " OF_TENANT ";"
                   "ANALYZE moving_owners");
 }
 
@@ -305,17 +310,19 @@ static enum err find_shift(struct moving *m)
 
 static const struct {
     const char *table;
+    const char *column;
     const char *numbers; /* of the tenant's rows */
 } NUMBERED[] = {
-    {"tenants", "SELECT num FROM moving_tenant"},
-    {"runs", "SELECT num FROM moving_owners"},
-    {"entities", "SELECT num FROM moving_owners"},
-    {"entity_types", "SELECT num FROM moving_types"},
-    {"scopes", "SELECT num FROM moving_scopes"},
-    {"lines", "SELECT num FROM moving_lines"},
-    {"webhooks", "SELECT num FROM from.webhooks WHERE " OF_TENANT},
-    {"deliveries", "SELECT num FROM from.deliveries WHERE " OF_TENANT},
-    {"key_records", "SELECT num FROM from.key_records WHERE " OF_TENANT},
+    {"tenants", "num", "SELECT num FROM moving_chains"},
+    {"audit_chains", "chain", "SELECT num FROM moving_chains"},
+    {"runs", "num", "SELECT num FROM moving_owners"},
+    {"entities", "num", "SELECT num FROM moving_owners"},
+    {"entity_types", "num", "SELECT num FROM moving_types"},
+    {"scopes", "num", "SELECT num FROM moving_scopes"},
+    {"lines", "num", "SELECT num FROM moving_lines"},
+    {"webhooks", "num", "SELECT num FROM from.webhooks WHERE " OF_TENANT},
+    {"deliveries", "num", "SELECT num FROM from.deliveries WHERE " OF_TENANT},
+    {"key_records", "num", "SELECT num FROM from.key_records WHERE " OF_TENANT},
 };
 
 /* Shards give different numbers, but earlier versions did not see to it. */
@@ -324,8 +331,8 @@ static enum err check_numbers(struct moving *m)
     for (size_t i = 0; i < ARRAY_LEN(NUMBERED); i++) {
         char sql[256];
         int64_t taken = 0;
-        (void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM to.%s WHERE num IN (%s)",
-                       NUMBERED[i].table, NUMBERED[i].numbers);
+        (void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM to.%s WHERE %s IN (%s)",
+                       NUMBERED[i].table, NUMBERED[i].column, NUMBERED[i].numbers);
         enum err e = ask_number(m, sql, &taken);
         if (e != ERR_OK)
             return e;
@@ -347,7 +354,8 @@ static enum err keep_numbers(struct moving *m)
         "INSERT INTO moving_numbers SELECT max(num) FROM %s.tenants"
         " UNION ALL SELECT max(num) FROM %s.entity_types UNION ALL SELECT max(num) FROM %s.scopes"
         " UNION ALL SELECT max(num) FROM %s.lines UNION ALL SELECT max(num) FROM %s.webhooks"
-        " UNION ALL SELECT max(num) FROM %s.key_records UNION ALL SELECT max(through)"
+        " UNION ALL SELECT max(num) FROM %s.key_records"
+        " UNION ALL SELECT max(chain) FROM %s.audit_chains UNION ALL SELECT max(through)"
         " FROM %s.indexed WHERE name IN ('" NUMBERS_MARK "', 'idempotency')";
     static const char SQL_KEEP[] =
         "INSERT INTO %s.indexed (name, through) SELECT '" NUMBERS_MARK "', max(num)"
@@ -356,7 +364,7 @@ static enum err keep_numbers(struct moving *m)
     enum err e = run(m, "CREATE TEMPORARY TABLE moving_numbers (num bigint) ON COMMIT DROP");
     for (size_t i = 0; i < ARRAY_LEN(SCHEMAS) && e == ERR_OK; i++) {
         const char *of = SCHEMAS[i];
-        (void)snprintf(sql, sizeof(sql), SQL_FIND, of, of, of, of, of, of, of);
+        (void)snprintf(sql, sizeof(sql), SQL_FIND, of, of, of, of, of, of, of, of);
         e = run(m, sql);
     }
     for (size_t i = 0; i < ARRAY_LEN(SCHEMAS) && e == ERR_OK; i++) {

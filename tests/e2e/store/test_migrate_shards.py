@@ -1,4 +1,5 @@
-"""`pawl migrate` into a cluster: each tenant goes to its shard, and nothing that the store answers or does is another."""
+"""`pawl migrate` into a cluster: each tenant goes to its shard, and nothing that the store answers or does is another. And back: all shards
+become one store."""
 import random
 import signal
 import sys
@@ -218,9 +219,6 @@ def test_a_target_that_cannot_take_the_copy_is_refused_and_left_alone(file, clus
     wait_until(lambda: "uses the target" not in (r := migrate(file, cluster)).err and r, "the node is gone")
     r = migrate(file, cluster)
     assert r.code == 1 and "The target already has data (shard 2)" in r.err, r
-    r = cli.pawl("migrate", "--from", cluster.url, "--to", f"sqlite:{tmp_path}/new.db")
-    assert r.code == 1 and f"has {SHARDS} shards: only a store of one shard can be copied" in r.err, r
-    assert not (tmp_path / "new.db").exists()
     with cluster as api:
         assert api.get(f"/api/v1/tenants/{tenant}", tenant=tenant).status == 200
         assert cluster.tenants(0) == set()
@@ -230,3 +228,104 @@ def test_a_target_that_cannot_take_the_copy_is_refused_and_left_alone(file, clus
     r = migrate(file, placed)
     assert r.code == 1 and "Shard 3 is in another database" in r.err, r
     assert postgres.rows(f"SELECT 1 FROM pg_namespace WHERE nspname = '{placed.schema}_0'") == []
+
+
+# --- and back ---
+
+
+def goes_home_elsewhere(tenants):
+    """One of them that does not live in shard 0, and another shard than its own for it."""
+    tenant = next(t for t in tenants if home(t))
+    return tenant, next(shard for shard in range(1, SHARDS) if shard != home(tenant))
+
+
+def audit_of(api, tenant):
+    """The trail of a tenant, by action and target: its order is another one in a cluster."""
+    items, cursor = [], ""
+    while cursor is not None:
+        page = api.get(f"/api/v1/audit?limit=7{cursor and '&cursor=' + cursor}", tenant=tenant).json
+        items += page["items"]
+        cursor = page["next_cursor"]
+    return sorted((e["at"], e["action"], e["target"], e["seq"], e["hash"]) for e in items)
+
+
+def heads_of(api, tenant):
+    """The end of each chain of a tenant, which somebody may have kept elsewhere."""
+    verdict = api.get("/api/v1/audit/verify", tenant=tenant).json
+    assert verdict["ok"] is True, verdict
+    heads = verdict.get("heads") or ([verdict["head"]] if verdict["head"] else [])
+    return sorted((h["seq"], h["hash"]) for h in heads), verdict["checked"]
+
+
+NOT_COMPARED = ("/api/v1/audit?limit=200", "/api/v1/audit/export", "/api/v1/audit/verify")
+
+
+def comparable(answers):
+    return {place: answer for place, answer in of_tenants(answers).items() if place[1] not in NOT_COMPARED}
+
+
+def differences(before, after):
+    return {p: (before.get(p), after.get(p)) for p in {*before, *after} if before.get(p) != after.get(p)}
+
+
+def test_all_shards_of_a_cluster_become_a_file_again(file, cluster, tmp_path, receiver):
+    with file as api:
+        store = WholeStore(api).fill(receiver.answers("/hook", (200, b"")))
+    done = migrate(file, cluster, "--json")
+    assert done.code == 0, done
+    with cluster as api:
+        store.api = api
+        tenants = sorted(store.tenants())
+        asked = [api.post("/api/v1/keys", {"tenant": t, "role": "viewer", "label": "later"}, key=f"later-{t}", tenant=t).json for t in tenants]
+        born = [t for t in (f"b{i}" for i in range(40)) if home(t)][:3]
+        for t in born:  # in the cluster: another number in shard 0 than in its own
+            api.workflow(t)
+            run = api.start(t, "w", key="first").json["run_id"]
+            assert api.post(f"/api/v1/runs/{run}/cancel", {}, tenant=t).status == 200
+            asked.append(api.post("/api/v1/keys", {"tenant": t, "role": "operator"}, key="its-key", tenant=t).json)
+        for t in tenants:
+            store.end_with(t)
+    mover, elsewhere = goes_home_elsewhere(tenants)
+    assert cli.pawl("cluster", "move-tenant", mover, "--to", elsewhere, "--store", cluster.url).code == 0
+    with cluster as api:
+        store.api = api
+        store.settle()
+        store.tenants = lambda: tenants
+        before = comparable(store.answers())
+        trails = {t: (audit_of(api, t), heads_of(api, t)) for t in tenants + born}
+        assert any(len(heads) > 1 for _, (heads, _) in trails.values()), "some tenants have two chains"
+        cursor = store.stream("limited")[-1][0]
+        keys = api.get("/api/v1/keys?limit=200").json
+    back = Place(tmp_path / "back", f"sqlite:{tmp_path / 'back' / 'pawl.db'}")
+    done = migrate(cluster, back, "--json")
+    assert done.code == 0 and done.json["from_shards"] == SHARDS and done.json["copied"] == done.json["rows"] > 200, done
+    again = migrate(cluster, back, "--json")
+    assert again.code == 0 and again.json["copied"] == 0, again
+    server = back.server.start()
+    try:
+        api = store.api = server.client(headers=HEADERS)
+        assert differences(before, comparable(store.answers())) == {}
+        for t in tenants + born:
+            assert (audit_of(api, t), heads_of(api, t)) == trails[t], t
+        assert api.get("/api/v1/audit/verify").json["ok"] is True
+        assert_healthy(api)
+        assert api.get("/api/v1/keys?limit=200").json == keys
+        for key in asked:
+            assert server.client(headers={"X-API-Key": key["key"]}).get("/api/v1/me").json["tenant_id"] == key["tenant_id"]
+        for t in born:
+            assert api.start(t, "w", key="first").json["created"] is False
+            assert api.post("/api/v1/keys", {"tenant": t, "role": "operator"}, key="its-key", tenant=t).status == 200
+        store.assert_replays()
+        store.assert_goes_on()
+        for t in tenants:
+            store.end_with(t)
+        seen, whole = store.stream("limited", cursor), store.stream("limited")
+        assert whole[-len(seen):] == seen and len(whole) > len(seen) > 5, "a reader of events continues where it was"
+        assert len({data["id"] for _, _, data in whole}) == len(whole)
+        store.settle()
+        assert_healthy(api)
+    except BaseException:
+        print(server.log()[-4000:])
+        raise
+    finally:
+        back.server.close()

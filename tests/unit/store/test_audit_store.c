@@ -232,7 +232,7 @@ static void entries_are_listed_by_tenant_actor_and_action_in_both_directions(voi
     };
     struct db *db = with_entries(state);
     for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
-        struct audit_filter f = {.tenant = TENANT};
+        struct audit_filter f = {.chain = TENANT};
         if (CASES[i].actor != NULL)
             f.actor = str_of(CASES[i].actor);
         if (CASES[i].action != NULL)

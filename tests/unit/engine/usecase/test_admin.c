@@ -172,10 +172,14 @@ static void make_entries(struct fixture *fixture)
 static size_t exported(struct fixture *fixture, const char *tenant, const char *action)
 {
     size_t lines = 0;
+    int64_t chain = -1;
     int64_t after = 0;
     while (after >= 0) {
-        struct export_audit_input in = {
-            .after = after, .ret_next = &after, .action = str_of(action)};
+        struct export_audit_input in = {.chain = chain,
+                                        .after = after,
+                                        .ret_chain = &chain,
+                                        .ret_next = &after,
+                                        .action = str_of(action)};
         struct call c;
         call_init(&c, fixture, &UC_EXPORT_AUDIT);
         c.op.caller.tenant = str_of(tenant);
@@ -241,6 +245,95 @@ static void a_chain_that_somebody_has_changed_is_named(void **state)
     json_decref(bad);
 }
 
+/* The tenant's entries so far come from another shard, and it goes on with a chain of its own. */
+static void join_chain(struct fixture *fixture)
+{
+    tamper(fixture, "UPDATE audit SET tenant = 900 WHERE tenant IN (SELECT num FROM tenants"
+                    " WHERE id = 'acme');"
+                    "UPDATE audit_heads SET tenant = 900 WHERE tenant IN (SELECT num FROM tenants"
+                    " WHERE id = 'acme');"
+                    "INSERT INTO audit_chains SELECT 900, num, num FROM tenants WHERE id = 'acme'");
+    (void)create_key(fixture, "acme");
+}
+
+/* The `seq` of all entries, page by page, those of the chain that joined with 900 added. */
+static size_t list_trail(struct fixture *fixture, bool newest_first, int64_t seqs[static 8])
+{
+    char cursor[CURSOR_MAX] = "";
+    size_t count = 0;
+    do {
+        struct list_audit_input in = {.newest_first = newest_first, .limit = 2};
+        if (cursor[0] != '\0')
+            in.cursor = str_of(cursor);
+        struct asked a = ask_as(fixture, "acme", true, &UC_LIST_AUDIT, &in);
+        assert_int_equal(a.err, ERR_OK);
+        size_t i;
+        json_t *item;
+        json_array_foreach (json_object_get(a.body, "items"), i, item) {
+            assert_true(count < 8);
+            seqs[count++] = json_integer_value(json_object_get(item, "seq")) +
+                            json_integer_value(json_object_get(item, "chain"));
+        }
+        const char *next = json_string_value(json_object_get(a.body, "next_cursor"));
+        (void)snprintf(cursor, sizeof(cursor), "%s", next != NULL ? next : "");
+        json_decref(a.body);
+    } while (cursor[0] != '\0');
+    return count;
+}
+
+static void a_trail_goes_through_the_chains_that_joined(void **state)
+{
+    static const int64_t OLDEST_FIRST[] = {901, 902, 903, 904, 1};
+    struct fixture *fixture = *state;
+    int64_t seqs[8];
+    make_entries(fixture);
+    join_chain(fixture);
+    assert_int_equal(list_trail(fixture, false, seqs), 5);
+    assert_memory_equal(seqs, OLDEST_FIRST, sizeof(OLDEST_FIRST));
+    assert_int_equal(list_trail(fixture, true, seqs), 5);
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(seqs[i], OLDEST_FIRST[4 - i]);
+    assert_int_equal(exported(fixture, "acme", NULL), 5);
+}
+
+static void a_cursor_leads_into_no_chain_of_another_tenant(void **state)
+{
+    static const char *const CURSORS[] = {"900.0", "901.0", "900.", "900.-1", "-1.0", ".", "x.1"};
+    struct fixture *fixture = *state;
+    make_entries(fixture);
+    join_chain(fixture);
+    (void)create_key(fixture, "other");
+    for (size_t i = 0; i < ARRAY_LEN(CURSORS); i++) {
+        struct list_audit_input in = {.limit = 2, .cursor = str_of(CURSORS[i])};
+        struct asked a = ask_as(fixture, "other", true, &UC_LIST_AUDIT, &in);
+        assert_int_equal(a.err, ERR_CURSOR_INVALID);
+        json_decref(a.body);
+    }
+}
+
+static void the_ends_of_all_chains_of_a_tenant_are_told(void **state)
+{
+    struct fixture *fixture = *state;
+    make_entries(fixture);
+    join_chain(fixture);
+    json_t *good = verify(fixture, "acme");
+    const json_t *heads = json_object_get(good, "heads");
+    assert_true(json_is_true(json_object_get(good, "ok")));
+    assert_int_equal(json_integer_value(json_object_get(good, "checked")), 5);
+    assert_int_equal(json_array_size(heads), 2);
+    assert_null(json_object_get(json_array_get(heads, 0), "chain"));
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(heads, 1), "chain")), 900);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(heads, 1), "seq")), 4);
+    json_decref(good);
+    tamper(fixture, "UPDATE audit SET actor = 'somebody' WHERE tenant = 900 AND seq = 3");
+    json_t *bad = verify(fixture, "acme");
+    const json_t *broken = json_object_get(bad, "broken");
+    assert_int_equal(json_integer_value(json_object_get(broken, "chain")), 900);
+    assert_int_equal(json_integer_value(json_object_get(broken, "seq")), 3);
+    assert_string_equal(json_string_value(json_object_get(broken, "tenant")), "acme");
+    json_decref(bad);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +348,9 @@ int main(void)
         fixture_test(all_entries_are_exported),
         fixture_test(an_export_of_many_entries_comes_in_slices),
         fixture_test(a_chain_that_somebody_has_changed_is_named),
+        fixture_test(a_trail_goes_through_the_chains_that_joined),
+        fixture_test(a_cursor_leads_into_no_chain_of_another_tenant),
+        fixture_test(the_ends_of_all_chains_of_a_tenant_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
