@@ -189,7 +189,8 @@ static enum err check_only_shard(struct postgres_db *db, struct problem *p)
     return shards == 1 ? ERR_OK
                        : problem_set(p, ERR_STORE_FAILED,
                                      "The schema %s has %" PRId64
-                                     " shards: only a store of one shard can be copied",
+                                     " shards, which are copied together: leave shard= out of the"
+                                     " URL",
                                      db->schema, shards);
 }
 
