@@ -1,5 +1,6 @@
 """`pawl migrate` into a cluster: each tenant goes to its shard, and nothing that the store answers or does is another. And back: all shards
 become one store."""
+import json
 import random
 import signal
 import sys
@@ -49,10 +50,10 @@ class Place:
 
 
 class Cluster(Place):
-    def __init__(self, folder, postgres):
+    def __init__(self, folder, postgres, shards=SHARDS):
         self.postgres, self.schema = postgres, "s" + uuid.uuid4().hex[:16]
         super().__init__(folder, f"{postgres.url}&schema={self.schema}")
-        assert cli.pawl("cluster", "init", "--shards", SHARDS, "--store", self.url).code == 0
+        assert cli.pawl("cluster", "init", "--shards", shards, "--store", self.url).code == 0
 
     def tenants(self, shard):
         return {tenant for tenant, in self.postgres.rows(f"SELECT id FROM {self.schema}_{shard}.tenants")}
@@ -80,6 +81,13 @@ def file(tmp_path):
 @pytest.fixture
 def cluster(tmp_path, postgres):
     place = Cluster(tmp_path / "cluster", postgres)
+    yield place
+    place.server.close()
+
+
+@pytest.fixture
+def back(tmp_path):
+    place = Place(tmp_path / "back", f"sqlite:{tmp_path / 'back' / 'pawl.db'}")
     yield place
     place.server.close()
 
@@ -269,7 +277,7 @@ def differences(before, after):
     return {p: (before.get(p), after.get(p)) for p in {*before, *after} if before.get(p) != after.get(p)}
 
 
-def test_all_shards_of_a_cluster_become_a_file_again(file, cluster, tmp_path, receiver):
+def test_all_shards_of_a_cluster_become_a_file_again(file, cluster, back, receiver):
     with file as api:
         store = WholeStore(api).fill(receiver.answers("/hook", (200, b"")))
         tenants = sorted(store.tenants())
@@ -299,14 +307,12 @@ def test_all_shards_of_a_cluster_become_a_file_again(file, cluster, tmp_path, re
         assert any(len(heads) > 1 for _, (heads, _) in trails.values()), "some tenants have two chains"
         cursor = store.stream("limited")[-1][0]
         keys = api.get("/api/v1/keys?limit=200").json
-    back = Place(tmp_path / "back", f"sqlite:{tmp_path / 'back' / 'pawl.db'}")
     done = migrate(cluster, back, "--json")
     assert done.code == 0 and done.json["from_shards"] == SHARDS and done.json["copied"] == done.json["rows"] > 200, done
     again = migrate(cluster, back, "--json")
     assert again.code == 0 and again.json["copied"] == 0, again
-    server = back.server.start()
-    try:
-        api = store.api = server.client(headers=HEADERS)
+    with back as api:
+        store.api = api
         assert differences(before, comparable(store.answers())) == {}
         for t in tenants + born:
             assert (audit_of(api, t), heads_of(api, t)) == trails[t], t
@@ -314,7 +320,7 @@ def test_all_shards_of_a_cluster_become_a_file_again(file, cluster, tmp_path, re
         assert_healthy(api)
         assert api.get("/api/v1/keys?limit=200").json == keys
         for key in asked:
-            assert server.client(headers={"X-API-Key": key["key"]}).get("/api/v1/me").json["tenant"] == key["tenant"]
+            assert back.server.client(headers={"X-API-Key": key["key"]}).get("/api/v1/me").json["tenant"] == key["tenant"]
         for t in born:
             assert api.start(t, key="first").json["created"] is False
             assert api.post("/api/v1/keys", {"tenant": t, "role": "operator"}, key="its-key", tenant=t).json["id"] in {key["id"] for key in asked}
@@ -327,8 +333,95 @@ def test_all_shards_of_a_cluster_become_a_file_again(file, cluster, tmp_path, re
         assert len({data["id"] for _, _, data in whole}) == len(whole)
         store.settle()
         assert_healthy(api)
-    except BaseException:
-        print(server.log()[-4000:])
-        raise
+
+
+def with_keys(api, tenants, count):
+    """So many keys of each, which are in the tenant's chain of shard 0."""
+    for tenant in tenants:
+        for _ in range(count):
+            assert api.post("/api/v1/keys", {"tenant": tenant, "role": "viewer"}).status == 200
+
+
+def moved(source, target):
+    done = migrate(source, target)
+    assert done.code == 0, done
+
+
+def test_chains_of_the_audit_trail_stay_whole_from_cluster_to_cluster_to_file(file, cluster, back, tmp_path, postgres):
+    """Each store in between adds a chain to that of the tenant's keys, and none is lost."""
+    tenants, wide = [f"t{i}" for i in range(12)], Cluster(tmp_path / "wide", postgres, 16)
+    with file as api:
+        started = {t: api.start(t, key="k").json["run_id"] for t in tenants if api.put(f"/api/v1/tenants/{t}", {}, tenant=t).status == 200 and not api.workflow(t)}
+        with_keys(api, tenants, 1)
+    trails, chains, away = {}, [], next(t for t in tenants if home(t))
+    try:
+        for source, target in ((file, cluster), (cluster, wide), (wide, back)):
+            moved(source, target)
+            with target as api:
+                for t, trail in trails.items():
+                    assert (audit_of(api, t), heads_of(api, t)) == trail, t
+                for t, run in started.items():
+                    assert api.start(t, key="k").json == {**api.start(t, key="k").json, "run_id": run, "created": False}
+                with_keys(api, tenants, 2)
+                assert api.post("/api/v1/doctor/repair", {}).status == 200  # an entry in the server's chain of each shard
+                trails = {t: (audit_of(api, t), heads_of(api, t)) for t in ["*", *tenants]}
+                chains.append(len(trails[away][1][0]))
+        with back as api:
+            assert chains == sorted(chains) and chains[-1] > 2, chains
+            assert len({e["chain"] for e in api.get("/api/v1/audit?limit=200", tenant=away).json["items"] if "chain" in e}) == chains[-1] - 1
+            newest = api.get("/api/v1/audit?limit=200&order=newest", tenant=away).json["items"]
+            assert newest == api.get("/api/v1/audit?limit=200", tenant=away).json["items"][::-1]
+            exported = api.get("/api/v1/audit/export", tenant=away).raw.decode().splitlines()
+            assert [json.loads(line) for line in exported] == newest[::-1]
+            assert api.get("/api/v1/audit/verify").json["ok"] is True
+            assert_healthy(api)
     finally:
-        back.server.close()
+        wide.server.close()
+
+
+def test_a_copy_of_a_cluster_that_is_killed_again_and_again_is_whole_in_the_end(cluster, back):
+    with cluster as api:
+        started = start_runs(api)
+    rng, kills, kept, longest, code = random.Random(5), 0, 0, 0.05, None
+    while code != 0:
+        code, said = killed_copy(cluster, back, rng.uniform(0, longest))
+        longest *= 1.1
+        kills += code == -signal.SIGKILL
+        if code == -signal.SIGKILL and "copied" in said:
+            kept += 1
+            r = wait_until(lambda: (r := cli.pawl("doctor", "--store", back.url)).code and "in use" not in r.err and r, "a refusal")
+            assert "The store is an unfinished copy." in r.err, r
+    assert kills >= 5 and kept > 0, (kills, kept)
+    assert "The copy was finished before." in migrate(cluster, back).out
+    with back as api:
+        for (tenant, key), run in started.items():
+            again = api.start(tenant, key=key)
+            assert (again.json["run_id"], again.json["created"]) == (run, False), again
+        for tenant in {tenant for tenant, _ in started}:
+            shown = api.get(f"/api/v1/tenants/{tenant}", tenant=tenant).json
+            assert (shown["active_runs"], shown["queued_runs"]) == (2, 2)
+            assert api.start(tenant).status == 200
+        assert_healthy(api)
+
+
+def test_a_cluster_that_cannot_become_one_store_is_refused_and_left_alone(cluster, back, tmp_path, postgres):
+    def refused(source, why):
+        r = migrate(source, back)
+        assert r.code == 1 and why in r.err, r
+        assert not (tmp_path / "back" / "pawl.db").exists()
+
+    with cluster as api:
+        start_runs(api)
+        refused(cluster, "uses the source. Stop all nodes first.")
+    wait_until(lambda: "uses the source" not in (r := migrate(cluster, cluster)).err and r, "the node is gone")
+    r = migrate(cluster, cluster)
+    assert r.code == 2 and "The source and the target are the same store" in r.err, r
+    line = "(num, tenant, scopes, waits_for, urgency, run) VALUES (7, 0, '7', 7, 0, 7)"
+    postgres.rows(f"INSERT INTO {cluster.schema}_1.lines {line}; INSERT INTO {cluster.schema}_3.lines {line}")
+    refused(cluster, "The shards 1 and 3 have different rows with the number 7 (tables lines and lines)")
+    with cluster as api:
+        assert api.get("/api/v1/audit/verify").json["ok"] is True
+    placed = Cluster(tmp_path / "placed", postgres)
+    other = f"{postgres.url}&schema=o{uuid.uuid4().hex[:16]}"
+    assert cli.pawl("cluster", "place", 3, "--at", other, "--store", placed.url).code == 0
+    refused(placed, "Shard 3 is in another database: only a cluster with all shards in one can be copied")
