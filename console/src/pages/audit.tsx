@@ -105,7 +105,7 @@ export function Audit() {
       <PagedTable
         label="Audit entries"
         list={list}
-        keyOf={(entry) => entry.seq}
+        keyOf={(entry) => `${entry.shard ?? 0} ${entry.chain ?? 0} ${entry.seq}`}
         columns={[
           { title: "Entry", cell: (entry) => entry.seq, numeric: true },
           { title: "When", cell: (entry) => <FullTime at={entry.at} /> },

@@ -132,7 +132,7 @@ static enum err put_positions(struct db *db, size_t shard, const struct merge_fe
     struct position found[TENANTS_AT_ONCE];
     int64_t after = 0;
     size_t count;
-    enum err e;
+    enum err e = ERR_OK;
     do {
         e = read_positions(db, after, found, &count);
         for (size_t i = 0; i < count && e == ERR_OK; i++)

@@ -347,15 +347,16 @@ def moved(source, target):
     assert done.code == 0, done
 
 
-def test_chains_of_the_audit_trail_stay_whole_from_cluster_to_cluster_to_file(file, cluster, back, tmp_path, postgres):
-    """Each store in between adds a chain to that of the tenant's keys, and none is lost."""
+def test_chains_of_the_audit_trail_stay_whole_from_store_to_store(file, cluster, back, tmp_path, postgres):
+    """Each cluster in between adds a chain to that of the tenant's keys, and none is lost."""
     tenants, wide = [f"t{i}" for i in range(12)], Cluster(tmp_path / "wide", postgres, 16)
+    alone = Place(tmp_path / "alone", f"{postgres.url}&schema=s{uuid.uuid4().hex[:16]}")  # the copy makes a store of one shard
     with file as api:
         started = {t: api.start(t, key="k").json["run_id"] for t in tenants if api.put(f"/api/v1/tenants/{t}", {}, tenant=t).status == 200 and not api.workflow(t)}
         with_keys(api, tenants, 1)
     trails, chains, away = {}, [], next(t for t in tenants if home(t))
     try:
-        for source, target in ((file, cluster), (cluster, wide), (wide, back)):
+        for source, target in ((file, cluster), (cluster, wide), (wide, alone), (alone, back)):
             moved(source, target)
             with target as api:
                 for t, trail in trails.items():
@@ -377,6 +378,7 @@ def test_chains_of_the_audit_trail_stay_whole_from_cluster_to_cluster_to_file(fi
             assert_healthy(api)
     finally:
         wide.server.close()
+        alone.server.close()
 
 
 def test_a_copy_of_a_cluster_that_is_killed_again_and_again_is_whole_in_the_end(cluster, back):

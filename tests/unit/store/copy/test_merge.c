@@ -447,7 +447,8 @@ static void leases_of_all_shards_are_accepted(void **state)
     assert_int_equal(
         in_target(&s, "SELECT count(*) FROM secrets WHERE substr(name, 1, 6) = 'lease.'"), 2);
     assert_int_equal(
-        in_target(&s, "SELECT count(*) FROM secrets WHERE name = 'session' AND length(value) = 2"), 1);
+        in_target(&s, "SELECT count(*) FROM secrets WHERE name = 'session' AND length(value) = 2"),
+        1);
 }
 
 int main(void)
