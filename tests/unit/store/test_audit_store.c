@@ -250,6 +250,83 @@ static void entries_are_listed_by_tenant_actor_and_action_in_both_directions(voi
     db_close(db);
 }
 
+/* --- chains that joined --- */
+
+enum { CAME = 700, WAS = 42 /* the tenant's number where it was written */ };
+
+/* A chain of another shard, as a copy brings it here. */
+static struct db *with_joined_chain(void **state)
+{
+    static const char *const JOINS[] = {
+        "UPDATE audit SET tenant = 700 WHERE tenant = 42",
+        "UPDATE audit_heads SET tenant = 700 WHERE tenant = 42",
+        "INSERT INTO audit_chains (chain, tenant, hashed_as) VALUES (700, 3, 42)",
+    };
+    struct db *db = with_entries(state);
+    for (int64_t i = 1; i <= 3; i++)
+        append(db, WAS, 3000 + i, "eve", "key.create");
+    for (size_t i = 0; i < ARRAY_LEN(JOINS); i++)
+        run_sql(db, JOINS[i]);
+    return db;
+}
+
+static void a_chain_that_joined_stays_whole_beside_the_tenants_own(void **state)
+{
+    struct db *db = with_joined_chain(state);
+    struct seen s = {0};
+    struct audit_head head;
+    int64_t checked;
+    int64_t chain = 0;
+    assert_int_equal(look(db, &checked).count, 0);
+    assert_int_equal(checked, 2 * ENTRIES + 3);
+    assert_ok(audit_next_joined(db, TENANT, 0, false, &chain));
+    assert_int_equal(chain, CAME);
+    assert_ok(audit_next_joined(db, TENANT, CAME, false, &chain));
+    assert_int_equal(chain, 0);
+    assert_ok(audit_next_joined(db, TENANT, INT64_MAX, true, &chain));
+    assert_int_equal(chain, CAME);
+    assert_ok(audit_next_joined(db, OTHER, 0, false, &chain));
+    assert_int_equal(chain, 0);
+    assert_ok(audit_verify(db, CAME, note, &s, &checked, &head));
+    assert_int_equal(s.count, 0);
+    assert_int_equal(head.seq, 3);
+    append(db, TENANT, 1000 + ENTRIES + 1, "ann", "run.cancel"); /* to its own */
+    assert_ok(audit_verify(db, TENANT, note, &s, &checked, &head));
+    assert_int_equal(head.seq, ENTRIES + 1);
+    db_close(db);
+}
+
+static void what_was_done_to_a_chain_that_joined_is_found_there(void **state)
+{
+    static const struct {
+        const char *sql;
+        enum audit_fault fault;
+        int64_t tenant, chain, seq;
+    } CASES[] = {
+        {"UPDATE audit SET actor = 'bob' WHERE tenant = 700 AND seq = 2", AUDIT_CHANGED, TENANT,
+         CAME, 2},
+        {"DELETE FROM audit WHERE tenant = 700", AUDIT_MISSING, TENANT, CAME, 1},
+        {"UPDATE audit_chains SET hashed_as = 43", AUDIT_CHANGED, TENANT, CAME, 1},
+        {"DELETE FROM audit_chains", AUDIT_CHANGED, CAME, 0, 1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+        void *folder = NULL;
+        int64_t checked;
+        assert_int_equal(folder_setup(&folder), 0);
+        struct db *db = with_joined_chain(&folder);
+        run_sql(db, CASES[i].sql);
+        struct seen s = look(db, &checked);
+        assert_true(s.count > 0);
+        assert_int_equal(s.first.fault, CASES[i].fault);
+        assert_int_equal(s.first.tenant, CASES[i].tenant);
+        assert_int_equal(s.first.chain, CASES[i].chain);
+        assert_int_equal(s.first.seq, CASES[i].seq);
+        db_close(db);
+        folder_teardown(&folder);
+    }
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +335,8 @@ int main(void)
         folder_test(what_was_done_past_pawl_is_found_where_it_was_done),
         folder_test(what_is_missing_stays_missed_when_more_is_written),
         folder_test(an_earlier_store_takes_its_chains_with_it),
+        folder_test(a_chain_that_joined_stays_whole_beside_the_tenants_own),
+        folder_test(what_was_done_to_a_chain_that_joined_is_found_there),
         folder_test(entries_are_listed_by_tenant_actor_and_action_in_both_directions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,6 +164,7 @@ static void a_merge_that_is_interrupted_anywhere_goes_on(void **state)
     int64_t kept = 0, failures = 0;
     struct copied merged = {.err = ERR_STORE_FULL};
     (void)snprintf(s.target, sizeof(s.target), "failing:%s", path_in(*state, "failing.db").text);
+    (void)snprintf(s.urls[1], URL_MAX, "failing:%s", path_in(*state, "shard-1.db").text);
     for (int64_t nth = 1; merged.err != ERR_OK; nth += 13) {
         failing_arm(&(struct fault){.nth = nth, .err = ERR_STORE_FULL});
         merged = try_merge(&s);
