@@ -92,15 +92,24 @@ static enum err identify_source(struct store_copy *copy, struct problem *p)
     return failed(p, e, "read", STR("the name of the source"));
 }
 
-/* Adds them to *ret. */
-static enum err count_rows(struct db *db, const struct copy_tables *tables, struct problem *p,
-                           int64_t *ret)
+/* Does the target get rows of the table from this source? */
+static bool is_copied(const struct store_copy *copy, size_t source, size_t table)
 {
-    for (size_t i = 0; i < tables->count; i++) {
-        struct db_rows *rows = db_query_values(db, tables->list[i].count, NULL, 0);
+    return copy->merge == NULL || merge_copies(copy->merge, source, table);
+}
+
+/* Adds those of a source, or of the target, that are copied to *ret. */
+static enum err count_rows(const struct store_copy *copy, struct db *db, size_t source,
+                           struct problem *p, int64_t *ret)
+{
+    for (size_t i = 0; i < copy->tables.count; i++) {
+        const struct copy_table *table = &copy->tables.list[i];
+        if (!is_copied(copy, source, i))
+            continue;
+        struct db_rows *rows = db_query_values(db, table->count, NULL, 0);
         if (db_next(rows))
             *ret += db_count(rows, 0);
-        enum err e = failed(p, db_rows_end(rows), "count", tables->list[i].name);
+        enum err e = failed(p, db_rows_end(rows), "count", table->name);
         if (e != ERR_OK)
             return e;
     }
@@ -242,7 +251,7 @@ static enum err check_sources(struct store_copy *copy, struct problem *p)
     if (e == ERR_OK && copy->source_count > 1)
         e = merge_new(copy->sources, copy->source_count, &copy->tables, p, &copy->merge);
     for (size_t i = 0; i < copy->source_count && e == ERR_OK; i++)
-        e = count_rows(copy->sources[i], &copy->tables, p, &copy->rows);
+        e = count_rows(copy, copy->sources[i], i, p, &copy->rows);
     return e;
 }
 
@@ -265,7 +274,7 @@ enum err store_copy_open(struct store_copy *ret, const struct copy_config *confi
     if (e == ERR_OK)
         e = prepare_target(ret, has_mark, p);
     if (e == ERR_OK)
-        e = count_rows(ret->target, &ret->tables, p, &ret->rows_kept);
+        e = count_rows(ret, ret->target, 0, p, &ret->rows_kept);
     return e;
 }
 
@@ -401,8 +410,7 @@ static enum err copy_table(struct store_copy *copy, size_t table, struct problem
     enum err e = ERR_OK;
     for (size_t i = 0; i < copy->source_count && e == ERR_OK; i++) {
         struct part part = {table, i};
-        bool has_rows = copy->merge == NULL || merge_copies(copy->merge, i, table);
-        if (has_rows && number_of(copy, part) >= copy->part)
+        if (is_copied(copy, i, table) && number_of(copy, part) >= copy->part)
             e = copy_part(copy, part, p);
     }
     return e;
@@ -463,7 +471,7 @@ static enum err digest_sources(struct store_copy *copy, size_t table, struct cop
     enum err e = ERR_OK;
     for (size_t i = 0; i < copy->source_count && e == ERR_OK; i++) {
         struct digested what = {copy->sources[i], {table, i}, false};
-        if (copy->merge == NULL || merge_copies(copy->merge, i, table))
+        if (is_copied(copy, i, table))
             e = digest(copy, &what, d);
     }
     return e;
