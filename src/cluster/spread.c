@@ -1,4 +1,4 @@
-/* Clusters as sources and targets of copies. */
+/* A copy in shard 0 becomes one in all shards of a cluster. */
 #include "cluster/spread.h"
 
 #include "cluster/placement.h"
@@ -65,54 +65,39 @@ enum err cluster_count_shards(const char *store, struct problem *p, size_t *ret)
 
 /* --- before --- */
 
-static enum err check_places(struct spreader *s, const char *may)
+static enum err check_places(struct spreader *s)
 {
     for (size_t i = 0; i < s->view.shard_count; i++) {
         if (s->view.shards[i].place >= 0)
             return problem_set(s->p, ERR_STORE_FAILED,
                                "Shard %zu is in another database: only a cluster with all shards "
-                               "in one can %s",
-                               i, may);
+                               "in one can get a copy",
+                               i);
     }
     return ERR_OK;
 }
 
-static enum err check_nodes(struct spreader *s, const char *what)
+static enum err check_nodes(struct spreader *s)
 {
     for (size_t i = 0; i < s->view.node_count; i++) {
         if (cluster_node_lives(&s->view.nodes[i]))
             return problem_set(s->p, ERR_STORE_FAILED,
-                               "The node %s uses the %s. Stop all nodes first.",
-                               s->view.nodes[i].name, what);
+                               "The node %s uses the target. Stop all nodes first.",
+                               s->view.nodes[i].name);
     }
     return ERR_OK;
 }
 
-static enum err check(const char *store, const char *what, const char *may, struct problem *p)
+enum err cluster_spread_check(const char *store, struct problem *p)
 {
     struct spreader *s = begin(store, p);
     if (s == NULL)
         return p->err;
-    enum err e = check_nodes(s, what);
+    enum err e = check_nodes(s);
     if (e == ERR_OK)
-        e = check_places(s, may);
+        e = check_places(s);
     end(s);
     return e;
-}
-
-enum err cluster_check_source(const char *store, struct problem *p)
-{
-    return check(store, "source", "be copied", p);
-}
-
-enum err cluster_spread_check(const char *store, struct problem *p)
-{
-    return check(store, "target", "get a copy", p);
-}
-
-void cluster_put_shard_url(struct buf *out, const char *store, size_t shard)
-{
-    buf_printf(out, "%s%cshard=%zu", store, strchr(store, '?') != NULL ? '&' : '?', shard);
 }
 
 enum err cluster_spread_check_empty(const char *store, struct problem *p)
@@ -152,7 +137,7 @@ static enum err prepare_shard(const struct spreader *s, size_t shard)
     struct buf url;
     struct db *db = NULL;
     buf_init(&url, 8 * KIB);
-    cluster_put_shard_url(&url, s->url, shard);
+    buf_printf(&url, "%s%cshard=%zu", s->url, strchr(s->url, '?') != NULL ? '&' : '?', shard);
     struct db_config config = {
         .url = buf_str(&url), .access = DB_WRITER, .env = &ENV_SYSTEM, .copy = DB_COPY_SHARD};
     enum err e = buf_ok(&url) ? db_open(&config, s->p, &db)

@@ -1,7 +1,6 @@
-/* pawl migrate from and into clusters. The shards of a source become one store, whatever the target
- * is (store/copy/merge.h). A target of several shards gets it in shard 0, from where each tenant
- * then moves to the shard that its name leads to. Until all have, every shard is marked as an
- * unfinished copy, and no node opens it. Waits for the database. */
+/* pawl migrate into a cluster: the source is copied into shard 0, from where each tenant then moves
+ * to the shard that its name leads to. Until all have, every shard is marked as an unfinished copy,
+ * and no node opens it. Waits for the database. */
 #ifndef PAWL_CLUSTER_SPREAD_H
 #define PAWL_CLUSTER_SPREAD_H
 
@@ -9,11 +8,8 @@
 
 /* How many shards a store has; 1: it is no cluster, or there is nothing yet. */
 MUST_CHECK enum err cluster_count_shards(const char *store, struct problem *p, size_t *ret);
-/* May it be the source, or the target? Refused: nodes live, or shards are in other databases. */
-MUST_CHECK enum err cluster_check_source(const char *store, struct problem *p);
+/* May it be the target? Refused: nodes live, or shards are in other databases. */
 MUST_CHECK enum err cluster_spread_check(const char *store, struct problem *p);
-/* The URL of one of its shards. */
-void cluster_put_shard_url(struct buf *out, const char *store, size_t shard);
 /* Refused: a shard but the first has tenants. */
 MUST_CHECK enum err cluster_spread_check_empty(const char *store, struct problem *p);
 /* Sets up and marks all shards but the first. */

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "cli/term/progress.h"
+#include "cluster/source.h"
 #include "cluster/spread.h"
 #include "store/copy/copy.h"
 
@@ -37,6 +38,8 @@ const struct verb MIGRATE_VERBS[MIGRATE_VERB_COUNT] = {
 
 static const char *const DOING[] = {[COPY_WRITES] = "copied", [COPY_COMPARES] = "compared"};
 
+enum { URLS_BYTES_MAX = 4 * MIB };
+
 struct display {
     struct progress bar; /* on a terminal; lines elsewhere */
     bool has_begun;
@@ -44,9 +47,24 @@ struct display {
     int64_t rows_shown;
 };
 
+struct migration {
+    const char *from;
+    const char *to;
+    struct store_copy copy;
+    bool is_open;                               /* copy is to be closed */
+    struct cluster_source *source;              /* NULL: it is one store */
+    struct arena arena;                         /* has the texts below */
+    struct str shards_from[CLUSTER_SHARDS_MAX]; /* URLs of the source's shards, if it has several */
+    size_t from_count;                          /* of them, 1 or more */
+    size_t shards;                              /* of the target */
+    int64_t moved;                              /* tenants, to other shards than the first */
+    struct display display;
+};
+
 static void show_progress(void *ctx, const struct copy_progress *progress)
 {
-    struct display *d = ctx;
+    struct migration *m = ctx;
+    struct display *d = &m->display;
     if (!d->has_begun || d->phase != progress->phase) {
         progress_end(&d->bar);
         d->bar = progress_begin("rows", progress->total);
@@ -144,20 +162,6 @@ static enum err check_target(const struct copy_config *config, struct problem *p
     return cluster_spread_check_empty(config->to.ptr, p);
 }
 
-enum { URLS_BYTES_MAX = 4 * MIB };
-
-struct migration {
-    struct store_copy copy;
-    struct arena arena;                         /* has the texts below */
-    struct str shards_from[CLUSTER_SHARDS_MAX]; /* URLs; none: the source is one store */
-    size_t from_count;                          /* of shards, 1 or more */
-    bool is_open;                               /* copy is to be closed */
-    size_t shards;                              /* of the target */
-    int64_t moved;                              /* tenants, to other shards than the first */
-    const char *from;
-    const char *to;
-};
-
 /* Each shard of the source is opened, and so locked, by itself. */
 static enum err name_shards(struct migration *m, struct problem *p)
 {
@@ -165,7 +169,7 @@ static enum err name_shards(struct migration *m, struct problem *p)
     for (size_t i = 0; i < m->from_count && kept; i++) {
         struct buf url;
         buf_init(&url, 8 * KIB);
-        cluster_put_shard_url(&url, m->from, i);
+        cluster_source_put_url(m->source, i, &url);
         m->shards_from[i] = arena_take(&m->arena, &url);
         kept = m->shards_from[i].ptr != NULL;
     }
@@ -177,13 +181,18 @@ static enum err look_at_source(struct migration *m, struct problem *p)
     enum err e = cluster_count_shards(m->from, p, &m->from_count);
     if (e != ERR_OK || m->from_count == 1)
         return e;
-    e = cluster_check_source(m->from, p);
+    e = cluster_source_open(m->from, p, &m->source);
     return e == ERR_OK ? name_shards(m, p) : e;
+}
+
+static enum err check_source(const struct copy_config *config, struct problem *p)
+{
+    const struct migration *m = config->ctx;
+    return cluster_source_check(m->source, p);
 }
 
 static enum err copy_rows(struct migration *m, struct problem *p)
 {
-    struct display display = {.has_begun = false};
     bool of_shards = m->from_count > 1;
     struct copy_config config = {.from = of_shards ? m->shards_from[0] : str_of(m->from),
                                  .others = m->shards_from + 1,
@@ -192,15 +201,16 @@ static enum err copy_rows(struct migration *m, struct problem *p)
                                  .env = &ENV_SYSTEM,
                                  .is_first_shard = m->shards > 1,
                                  .check_target = m->shards > 1 ? check_target : NULL,
+                                 .check_source = of_shards ? check_source : NULL,
                                  .on_progress = show_progress,
-                                 .ctx = &display};
+                                 .ctx = m};
     m->is_open = true;
     enum err e = store_copy_open(&m->copy, &config, p);
     if (e == ERR_OK && m->shards > 1 && !m->copy.was_whole)
         e = cluster_spread_prepare(m->to, p);
     if (e == ERR_OK)
         e = store_copy_run(&m->copy, p);
-    progress_end(&display.bar);
+    progress_end(&m->display.bar);
     return e;
 }
 
@@ -239,6 +249,7 @@ static enum cli_exit migrate(struct session *s)
         print_report(&m.copy, m.shards, m.moved);
     if (m.is_open)
         store_copy_close(&m.copy);
+    cluster_source_close(m.source);
     arena_release(&m.arena);
     problem_release(&p);
     return e == ERR_OK ? CLI_DONE : e == ERR_BAD_REQUEST ? CLI_USAGE : CLI_REFUSED;

@@ -47,6 +47,8 @@ enum db_copy {
     DB_NO_COPY,     /* it serves: refuses a copy that is not finished */
     DB_COPY_SOURCE, /* the same, and it refuses one of several shards, which is not the whole store
                      */
+    DB_COPY_PART, /* as DB_NO_COPY: one of several shards that are all copied, in whichever database
+                     it is */
     DB_COPY_TARGET, /* opens an unfinished copy too, but no store of several shards */
     DB_COPY_SHARD,  /* the same for a shard of several */
 };

@@ -41,7 +41,7 @@ static enum err open_first(struct store_copy *copy, struct problem *p)
     if (e != ERR_OK)
         return e;
     config.access = DB_WRITER;
-    config.copy = copy->config.other_count == 0 ? DB_COPY_SOURCE : DB_NO_COPY;
+    config.copy = copy->config.other_count == 0 ? DB_COPY_SOURCE : DB_COPY_PART;
     copy->source_count = 1;
     return db_open(&config, p, &copy->sources[0]);
 }
@@ -51,8 +51,10 @@ static enum err open_sources(struct store_copy *copy, struct problem *p)
     assert(copy->config.other_count < CLUSTER_SHARDS_MAX);
     enum err e = open_first(copy, p);
     for (size_t i = 0; i < copy->config.other_count && e == ERR_OK; i++) {
-        struct db_config config = {
-            .url = copy->config.others[i], .access = DB_WRITER, .env = copy->config.env};
+        struct db_config config = {.url = copy->config.others[i],
+                                   .access = DB_WRITER,
+                                   .env = copy->config.env,
+                                   .copy = DB_COPY_PART};
         e = db_open(&config, p, &copy->sources[copy->source_count++]);
     }
     return e;
@@ -543,6 +545,8 @@ static enum err finish(struct store_copy *copy, struct problem *p)
         "UPDATE " DB_COPY_TABLE " SET source = source || '" DB_COPY_COMPARED "'";
     const char *sql = copy->config.is_first_shard ? SQL_COMPARED : SQL_DONE;
     enum err e = db_begin(copy->target);
+    if (e == ERR_OK && copy->config.check_source != NULL)
+        e = copy->config.check_source(&copy->config, p);
     if (e == ERR_OK && copy->merge != NULL)
         e = merge_finish(copy->merge, copy->target, p);
     if (e == ERR_OK)

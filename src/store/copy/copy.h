@@ -33,6 +33,8 @@ struct copy_config {
     bool is_first_shard;
     /* Asked before the target gets its first row; NULL: it may. */
     enum err (*check_target)(const struct copy_config *config, struct problem *p);
+    /* Asked before the copy is finished: has nobody else had the source? NULL: nobody has. */
+    enum err (*check_source)(const struct copy_config *config, struct problem *p);
     /* After each slice and each table; NULL: nobody wants to know. */
     void (*on_progress)(void *ctx, const struct copy_progress *progress);
     void *ctx;

@@ -616,6 +616,43 @@ enum err cluster_store_move_tenant(struct cluster_store *c, const struct tenant_
     return e == ERR_OK ? postgres_move_tenant(&c->db, move, p, ret_rows) : e;
 }
 
+/* --- shards that a command has for itself --- */
+
+static enum err ask_lock(struct cluster_store *c, const char *sql, size_t shard, struct problem *p,
+                         bool *ret)
+{
+    char class[NUMBER_LEN];
+    char lock[POSTGRES_NAME_MAX];
+    int64_t yes = 0;
+    (void)snprintf(class, sizeof(class), "%d", POSTGRES_LOCK_CLASS);
+    (void)snprintf(lock, sizeof(lock), "%s_%zu", c->db.schema, shard);
+    const char *values[] = {class, lock};
+    enum err e = ask_number(c, sql, ARRAY_LEN(values), values, p, &yes);
+    *ret = yes > 0;
+    return e;
+}
+
+enum err cluster_store_hold(struct cluster_store *c, size_t shard, struct problem *p)
+{
+    bool held = false;
+    enum err e =
+        ask_lock(c, "SELECT pg_try_advisory_lock($1::int, hashtext($2))::int", shard, p, &held);
+    return e != ERR_OK || held
+               ? e
+               : problem_set(p, ERR_STORE_BUSY,
+                             "The store is in use by another pawl (schema %s, shard %zu)",
+                             c->db.schema, shard);
+}
+
+enum err cluster_store_still_holds(struct cluster_store *c, size_t shard, struct problem *p,
+                                   bool *ret)
+{
+    static const char SQL[] = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+                              " AND classid = $1::int::oid AND objid = hashtext($2)::oid"
+                              " AND pid = pg_backend_pid()";
+    return ask_lock(c, SQL, shard, p, ret);
+}
+
 /* --- a copy that is being spread --- */
 
 enum err cluster_store_has_tenants(struct cluster_store *c, size_t shard, struct problem *p,

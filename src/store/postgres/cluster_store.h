@@ -109,6 +109,13 @@ MUST_CHECK enum err cluster_store_take(struct cluster_store *c, size_t shard, in
                                        struct problem *p, int64_t *ret_epoch);
 /* Frees a shard that this node owns. */
 MUST_CHECK enum err cluster_store_release(struct cluster_store *c, size_t shard, struct problem *p);
+/* Keeps nodes from taking the shard as long as this connection is open. ERR_STORE_BUSY: another
+ * process has it. For shards in other databases: whoever opens one of this database without being a
+ * node has this lock anyway. */
+MUST_CHECK enum err cluster_store_hold(struct cluster_store *c, size_t shard, struct problem *p);
+/* False: the connection was another one meanwhile. */
+MUST_CHECK enum err cluster_store_still_holds(struct cluster_store *c, size_t shard,
+                                              struct problem *p, bool *ret);
 /* ERR_NOT_FOUND: there is no such node. */
 MUST_CHECK enum err cluster_store_set_draining(struct cluster_store *c, const char *name,
                                                bool draining, struct problem *p);

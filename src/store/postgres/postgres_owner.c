@@ -308,7 +308,7 @@ static enum err take(struct postgres_db *db, struct problem *p)
     if (db->is_node)
         return take_as_node(db, p);
     enum err e = postgres_make_directory(db, p, &is_new);
-    if (e == ERR_OK)
+    if (e == ERR_OK && db->copy != DB_COPY_PART)
         e = postgres_check_directory(db, p);
     if (e == ERR_OK)
         e = check_place(db, p);

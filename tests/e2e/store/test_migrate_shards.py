@@ -1,12 +1,16 @@
 """`pawl migrate` into a cluster: each tenant goes to its shard, and nothing that the store answers or does is another. And back: all shards
 become one store."""
 import json
+import os
 import random
 import signal
+import subprocess
 import sys
 import threading
+import time
 import uuid
 
+import psycopg2
 import pytest
 
 import cli
@@ -430,7 +434,34 @@ def test_a_cluster_that_cannot_become_one_store_is_refused_and_left_alone(cluste
     refused(cluster, "The shards 1 and 3 have different rows with the number 7 (tables lines and lines)")
     with cluster as api:
         assert api.get("/api/v1/audit/verify").json["ok"] is True
-    placed = Cluster(tmp_path / "placed", postgres)
+
+
+def test_shards_in_other_databases_are_copied_too_while_no_node_can_take_them(cluster, back, tmp_path, postgres):
     other = f"{postgres.url}&schema=o{uuid.uuid4().hex[:16]}"
-    assert cli.pawl("cluster", "place", 3, "--at", other, "--store", placed.url).code == 0
-    refused(placed, "Shard 3 is in another database: only a cluster with all shards in one can be copied")
+    for shard in (2, 3):
+        assert cli.pawl("cluster", "place", shard, "--at", other, "--store", cluster.url).code == 0
+    with cluster as api:
+        started = start_runs(api)
+        tenants = sorted({t for t, _ in started})[:6]
+        with_keys(api, tenants, 1)
+        trails = {t: (audit_of(api, t), heads_of(api, t)) for t in tenants}
+    node = Server(tmp_path / "cluster", "--node", "late", dev=False, env=KEYS, store=cluster.url)
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%\"workflows\"%'"
+    with psycopg2.connect(postgres.url) as other_session:
+        other_session.cursor().execute(f"LOCK TABLE {cluster.schema}_0.workflows IN ACCESS EXCLUSIVE MODE")
+        copying = cli.popen("migrate", "--from", cluster.url, "--to", back.url)
+        wait_until(lambda: postgres.rows(waits) == [["1"]], "the copy has opened all shards and cannot go on")
+        node = subprocess.Popen(node.command(), env={**os.environ, **KEYS}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until(lambda: postgres.rows(f"SELECT 1 FROM {cluster.schema}.nodes WHERE name = 'late'"), "a node wants the shards")
+        time.sleep(1)
+        node.kill()
+        node.wait()
+        assert postgres.rows(f"SELECT shard FROM {cluster.schema}.shards WHERE owner = 'late'") == []
+    said = copying.communicate()
+    assert copying.returncode == 0, said
+    with back as api:
+        for (tenant, key), run in started.items():
+            assert api.start(tenant, key=key).json["run_id"] == run
+        for t, trail in trails.items():
+            assert (audit_of(api, t), heads_of(api, t)) == trail, t
+        assert_healthy(api)
