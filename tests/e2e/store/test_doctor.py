@@ -211,7 +211,7 @@ def test_a_repair_under_load_keeps_every_answer_true(server):
 
 def test_the_command_line_says_what_was_mended_and_checks_again(server):
     busy(server)
-    break_file(server, "UPDATE tenants SET active_runs = 9 WHERE id = 'acme'; INSERT INTO run_blocks (tenant, num) VALUES (1, 1)")
+    break_file(server, "UPDATE tenants SET active_runs = 9 WHERE id = 'acme'; INSERT INTO run_blocks (tenant, num) SELECT num, 1 FROM tenants WHERE id = 'acme'")
     store = ["--store", server.store]
     r = pawl("doctor", *store)
     assert r.code == 1 and "slots: active_runs of the tenant is not" in r.out and "tenant acme, kept 9, counted 4" in r.out, r
