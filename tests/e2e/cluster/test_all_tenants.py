@@ -194,8 +194,9 @@ def test_a_claim_for_all_tenants_gets_jobs_of_every_shard_that_has_some(postgres
             api.workflow(tenant)
             for _ in range(len(tenants)):
                 assert api.start(tenant).status == 200
-        jobs = api.post("/api/v1/jobs/claim", {"worker_id": "w", "max": 8 * len(tenants)}, tenant="*").json["jobs"]
-        assert len(jobs) == 8 * len(tenants) and {job["tenant"] for job in jobs} == set(tenants)
+        count = min(8 * len(tenants), 100)  # as many as a claim may ask for
+        jobs = api.post("/api/v1/jobs/claim", {"worker_id": "w", "max": count}, tenant="*").json["jobs"]
+        assert len(jobs) == count and {job["tenant"] for job in jobs} == set(tenants)
 
 
 def no_shard_is_served(server):
@@ -224,8 +225,7 @@ def test_a_claim_for_all_tenants_that_waits_gets_a_job_after_all_shards_were_awa
             assert api.get("/healthz").status == 200
         assert not replies
         assert pawl("cluster", "drain", "n0", "--undo", "--store", server.store).code == 0
-        wait_until(lambda: None not in owners(server), "every shard is served again")
-        run = api.start(tenant).json["run_id"]
+        run = wait_until(lambda: api.start(tenant, key="k").json.get("run_id"), "its shard is served again")
         claiming.join()
         assert [job["run_id"] for job in replies[0].json["jobs"]] == [run], replies
 
