@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "runtime/engine.h"
+#include "runtime/login_log.h"
 #include "store/ended_sessions.h"
 #include "store/tenants.h"
 
@@ -26,7 +27,7 @@ struct identity {
     bool has_ended;       /* it has read which sessions were ended */
     uint64_t ended_epoch; /* and when */
     int64_t reopen_at_ms;
-    struct metric *failures;
+    struct login_log logins;
     struct kept_tenant tenants[TENANTS_KEPT];
 };
 
@@ -83,8 +84,8 @@ struct identity *identity_new(const struct identity_config *config)
                                  take_uses, note_uses};
     i->sessions = sessions_new(config->env);
     i->auth = i->sessions != NULL ? auth_new(config->env, config->root_key, i->sessions) : NULL;
-    i->failures = declare(config->metrics);
-    if (i->auth != NULL && i->failures != NULL)
+    i->logins.failures = declare(config->metrics);
+    if (i->auth != NULL && i->logins.failures != NULL)
         return i;
     identity_free(i);
     return NULL;
@@ -191,9 +192,7 @@ static enum err identify(void *ctx, struct str key, struct str peer, struct prob
     if (e != ERR_OK)
         return e;
     e = checked(i, auth_check(i->auth, &q, p, ret), p);
-    if (peer.ptr != NULL && (e == ERR_UNAUTHENTICATED || e == ERR_LOGIN_THROTTLED))
-        metric_add(i->failures, e == ERR_LOGIN_THROTTLED ? STR("throttled") : STR("invalid"),
-                   STR_NONE, 1);
+    login_log_note(&i->logins, peer, e, env_mono_ms(i->config.env));
     return e;
 }
 

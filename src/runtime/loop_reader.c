@@ -2,8 +2,8 @@
 #include "runtime/loop_reader.h"
 
 #include "base/limits.h"
-#include "base/log.h"
 #include "core/usecase/execute.h"
+#include "runtime/login_log.h"
 #include "store/tenants.h"
 
 enum {
@@ -48,9 +48,7 @@ struct loop_reader {
     struct known_tenant tenants[TENANTS_KNOWN];
     struct answer_set answers[ANSWER_SETS];
     struct kept_record records[RECORDS_KEPT];
-
-    int64_t login_log_at_ms; /* not before: a line about failed logins */
-    int64_t logins_unlogged;
+    struct login_log logins;
 };
 
 /* --- life --- */
@@ -62,6 +60,7 @@ enum err loop_reader_open(const struct loop_reader_config *config, struct proble
     if (r == NULL)
         return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     r->config = *config;
+    r->logins.failures = config->auth_failures;
     for (size_t i = 0; i < ANSWER_SETS * ANSWER_WAYS; i++)
         buf_init(&r->answers[i / ANSWER_WAYS].answers[i % ANSWER_WAYS].body, ANSWER_KEPT_MAX);
     for (size_t i = 0; i < RECORDS_KEPT; i++)
@@ -301,27 +300,12 @@ static struct db *fresh_db(void *ctx)
     return r->db;
 }
 
-static void note_failed_login(struct loop_reader *r, struct str peer, enum err why)
-{
-    bool throttled = why == ERR_LOGIN_THROTTLED;
-    int64_t mono = env_mono_ms(r->config.env);
-    metric_add(r->config.auth_failures, throttled ? STR("throttled") : STR("invalid"), STR_NONE, 1);
-    r->logins_unlogged++;
-    if (mono < r->login_log_at_ms)
-        return;
-    LOG(LOG_WARN, "API keys were refused", LOG_S("peer", peer),
-        LOG_N("since_last_line", r->logins_unlogged), LOG_N("throttled", throttled));
-    r->logins_unlogged = 0;
-    r->login_log_at_ms = mono + LOGIN_LOG_MS;
-}
-
 enum err loop_reader_identify(struct loop_reader *r, struct str key, struct str peer,
                               uint64_t epoch, struct problem *p, struct auth_identity *ret)
 {
     struct auth_question q = {key, peer, epoch, fresh_db, r};
     enum err e = auth_check(r->config.auth, &q, p, ret);
-    if (peer.ptr != NULL && (e == ERR_UNAUTHENTICATED || e == ERR_LOGIN_THROTTLED))
-        note_failed_login(r, peer, e);
+    login_log_note(&r->logins, peer, e, env_mono_ms(r->config.env));
     return e;
 }
 
