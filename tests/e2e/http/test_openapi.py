@@ -1,4 +1,5 @@
 """docs/openapi.yaml: well-formed, complete, served as it is, and true of every live answer."""
+import datetime
 import re
 
 import jsonschema
@@ -102,7 +103,7 @@ def success_of_every_route(c):
                                    "gate": {"max_wait_ms": 2000}, "rate_limit": {"per_second": 5, "burst": 10}, "weight": 2})
     c.put(f"/api/v1/tenants/{t}", {"name": None, "max_concurrent_runs": None, "idempotency_retention_s": None, "gate": None, "rate_limit": None})
     c.get(f"/api/v1/tenants/{t}"), c.get("/api/v1/tenants?limit=1"), c.get("/api/v1/tenants")
-    steps = [{"name": "a", "type": "task", "handler": "h", "queue": "q", "input": {"x": 1}}, {"name": "z", "type": "sleep", "duration_ms": 1},
+    steps = [{"name": "a", "type": "task", "handler": "h", "queue": "q", "input": {"x": 1}}, {"name": "z", "type": "sleep", "duration_ms": 600000},
              {"name": "b", "type": "task", "handler": "h", "queue": "q"}]
     for wid, more in (("w", {"description": "d", "input_schema": {"type": "object"}}), ("w", {}), ("v", {})):
         c.put(f"/api/v1/workflows/{wid}", {"id": wid, "steps": steps, **more}, tenant=t, key=f"put-{wid}-{len(more)}")
@@ -281,9 +282,10 @@ def durable_functions(c):
     c.put(f"/api/v1/tenants/{t}", {})
     c.workflow(t, "w", [{"name": "a", "type": "task", "handler": "h"}])
     run = c.start(t, "w").json["run_id"]
-    past, later = "2020-01-01T00:00:00Z", "2999-01-01T00:00:00Z"
+    soon = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=3)).isoformat(timespec="seconds")  # all answers come before
+    later = "2999-01-01T00:00:00Z"
     question = {"prompt": "?", "content": {"n": 1}, "approvers": {"count": 1}, "expires_s": 600, "remind_every_s": 60}
-    for wait in ({"until": past, "name": "s"}, {"signal": "go", "until": later}, {"approval": question}):
+    for wait in ({"until": soon, "name": "s"}, {"signal": "go", "until": later}, {"approval": question}):
         job = c.post("/api/v1/jobs/claim", {"worker_id": "w1", "wait_ms": 30000}, tenant=t).json["jobs"][0]
         path, lease = f"/api/v1/jobs/{job['job_id']}", {"lease_token": job["lease_token"]}
         for value in ({"output": 1}, {"output": 2}, {"output": 1}):
