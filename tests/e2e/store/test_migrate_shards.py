@@ -159,17 +159,18 @@ def start_runs(api):
     return started
 
 
-def killed_copy(source, target, seconds):
-    """Exit code and progress of a copy that is killed after this time, or when it has moved a tenant, unless it ends before."""
+def killed_copy(source, target, when):
+    """Exit code and progress of a copy that is killed after so many seconds, or when it says that it has done so, unless it ends before."""
     copying = cli.popen("migrate", "--from", source.url, "--to", target.url)
-    killer = threading.Timer(seconds or 0, copying.kill)
+    by_time = not isinstance(when, str)
+    killer = threading.Timer(when if by_time else 0, copying.kill)
     said = ""
-    if seconds is not None:
+    if by_time:
         killer.start()
     else:
         for line in copying.stderr:
             said += line
-            if "pawl: moved" in line:
+            if f"pawl: {when}" in line:
                 copying.kill()
                 break
     said += copying.communicate()[1]
@@ -184,7 +185,7 @@ def test_a_copy_that_is_killed_again_and_again_is_whole_in_the_end(file, cluster
         started = start_runs(api)
     rng, kills, between, longest, code = random.Random(4), 0, 0, 0.1, None
     while code != 0:
-        code, said = killed_copy(file, cluster, None if kills >= 5 and not between else rng.uniform(0, longest))
+        code, said = killed_copy(file, cluster, "moved" if kills >= 5 and not between else rng.uniform(0, longest))
         longest *= 1.15
         kills += code == -signal.SIGKILL
         there = [len(cluster.tenants(s)) for s in range(1, SHARDS) if cluster.postgres.rows(f"SELECT 1 FROM pg_namespace WHERE nspname = '{cluster.schema}_{s}'")]
@@ -396,7 +397,7 @@ def test_a_copy_of_a_cluster_that_is_killed_again_and_again_is_whole_in_the_end(
         started = start_runs(api)
     rng, kills, kept, longest, code = random.Random(5), 0, 0, 0.05, None
     while code != 0:
-        code, said = killed_copy(cluster, target, rng.uniform(0, longest))
+        code, said = killed_copy(cluster, target, "copied" if kills >= 5 and not kept else rng.uniform(0, longest))
         longest *= 1.1
         kills += code == -signal.SIGKILL
         if code == -signal.SIGKILL and "copied" in said:
