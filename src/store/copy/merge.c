@@ -237,18 +237,17 @@ enum err merge_row(const struct merge *m, size_t shard, size_t table, struct db_
 {
     const struct rule *rule = &RULES[table];
     const struct places *at = &m->places[table];
-    struct db_value *column = at->column != NOWHERE ? &values[at->column] : NULL;
     const struct merge_alias *alias =
         at->tenant != NOWHERE ? alias_in(m, shard, &values[at->tenant]) : NULL;
     enum err e = ERR_OK;
     bool copied = false;
-    *ret_keep = rule->which != OWN_ROWS || alias_in(m, shard, column) == NULL;
+    *ret_keep = rule->which != OWN_ROWS || alias_in(m, shard, &values[at->column]) == NULL;
     if (rule->which == FEED_ROWS)
-        add(column, m->feeds[shard].shift);
+        add(&values[at->column], m->feeds[shard].shift);
     if (rule->which == LOG_ROWS)
-        add(column, m->log_shifts[shard]);
+        add(&values[at->column], m->log_shifts[shard]);
     if (rule->which == KEY_ROWS && shard > 0 && merge_is_of_shard_0(values[at->route].bytes)) {
-        e = was_copied(m, column->number, &copied);
+        e = was_copied(m, values[at->column].number, &copied);
         *ret_keep = !copied;
     }
     if (alias != NULL)
