@@ -139,7 +139,8 @@ enum {
     SHOWN_BYTES_MAX = 16 * KIB,           /* the same, as JSON */
     CLAIMS_PER_COMMIT_MAX = 512,          /* waiting claims that join a commit beside its changes: keeps it short too */
     OP_WAIT_MS_MAX = 10 * 1000,           /* then the caller gets a response that asks it to retry */
-    WAL_SLICE_PAGES = 500,                /* of the log, folded back together beside the writer */
+    WAL_SLICE_PAGES = 2000,               /* of the log, folded back together beside the writer: a page that changes often is copied once in so many */
+    WAL_LAST_SLICE_PAGES = 500,           /* the same before the log starts again: the writer goes on meanwhile, and must leave no more than a rest */
     WAL_REST_PAGES = 250,                 /* few enough for the writer to fold itself: a millisecond or two */
     WAL_CHECKPOINT_PAGES = 4000,          /* from here on the log starts again as soon as only a rest is left */
     WAL_FORCE_PAGES = 16 * 1000,          /* 64 MiB: the writer folds what is left, however much: the disk is slower than the load */

@@ -1,10 +1,10 @@
 /* The write-ahead log: how long it is, and when it is folded back into the main file.
  *
  *   0 ........ WAL_CHECKPOINT_PAGES ........ WAL_FORCE_PAGES ........ log_pages_max
- *   the keeper folds slices    and when only a rest       the writer folds      writes are
- *   beside the writer          is left, the writer        all that is left      refused
- *                              folds it: the log
- *                              starts again */
+ *   the keeper folds slices    and smaller ones; when     the writer folds      writes are
+ *   beside the writer          only a rest is left,       all that is left      refused
+ *                              the writer folds it:
+ *                              the log starts again */
 #include "base/limits.h"
 #include "store/sqlite/sqlite_db.h"
 #include "store/sqlite/sqlite_keeper.h"
@@ -49,31 +49,38 @@ void sqlite_log_watch(struct sqlite_db *db)
 
 /* --- what is due --- */
 
-static int64_t slice_pages(const struct sqlite_db *db)
-{
-    return MIN((int64_t)WAL_SLICE_PAGES, db->log_pages_max / SLICES_MIN);
-}
-
-static bool slice_is_due(const struct sqlite_db *db)
-{
-    return db->folds_in_background && db->log_pages - db->log_pages_passed >= slice_pages(db);
-}
-
 /* From here on the log may start again. */
 static int64_t restart_pages(const struct sqlite_db *db)
 {
     return MIN((int64_t)WAL_CHECKPOINT_PAGES, db->log_pages_max);
 }
 
+static bool may_restart(const struct sqlite_db *db)
+{
+    return db->log_pages >= restart_pages(db);
+}
+
+/* So many pages make a slice; of a log that is kept short, fewer. */
+static int64_t slice_of(const struct sqlite_db *db, int64_t pages)
+{
+    return MIN(pages, db->log_pages_max / SLICES_MIN);
+}
+
+static bool slice_is_due(const struct sqlite_db *db)
+{
+    int64_t slice = slice_of(db, may_restart(db) ? WAL_LAST_SLICE_PAGES : WAL_SLICE_PAGES);
+    return db->folds_in_background && db->log_pages - db->log_pages_passed >= slice;
+}
+
 /* Is it time for the writer to fold what the keeper has left? */
 static bool rest_is_due(const struct sqlite_db *db)
 {
-    if (db->log_pages < restart_pages(db))
+    if (!may_restart(db))
         return false;
     if (db->keeper == NULL || db->log_pages >= MIN((int64_t)WAL_FORCE_PAGES, db->log_pages_max))
         return true;
     int64_t rest = db->log_pages - sqlite_keeper_folded(db->keeper);
-    return rest <= MIN((int64_t)WAL_REST_PAGES, db->log_pages_max / SLICES_MIN);
+    return rest <= slice_of(db, WAL_REST_PAGES);
 }
 
 static bool wants_housekeeping(const struct db *base)
@@ -91,7 +98,8 @@ static void begin_slice(struct sqlite_db *db)
     if (db->keeper == NULL || !sqlite_keeper_rests(db->keeper))
         return;
     db->log_pages_passed = db->log_pages;
-    sqlite_keeper_wake(db->keeper, db->log_pages + slice_pages(db) >= restart_pages(db));
+    bool is_last = db->log_pages + slice_of(db, WAL_LAST_SLICE_PAGES) >= restart_pages(db);
+    sqlite_keeper_wake(db->keeper, is_last);
 }
 
 static enum err fold_rest(struct sqlite_db *db)
