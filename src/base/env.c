@@ -236,14 +236,6 @@ static void date_from_days(int64_t days, int64_t *ret_year, int *ret_month, int 
     *ret_year = year_of_era + era * 400 + (*ret_month <= 2);
 }
 
-static void put_digits(char *at, int64_t value, int count)
-{
-    for (int i = count - 1; i >= 0; i--) {
-        at[i] = (char)('0' + value % 10);
-        value /= 10;
-    }
-}
-
 /* The text of a second, without its fraction. */
 static void second_text(char text[static TIME_TEXT_LEN], int64_t seconds)
 {
@@ -260,12 +252,12 @@ static void second_text(char text[static TIME_TEXT_LEN], int64_t seconds)
     date_from_days(days, &year, &month, &day);
     assert(year >= 1 && year <= 9999);
     memcpy(text, "0000-00-00T00:00:00.000Z", TIME_TEXT_LEN);
-    put_digits(text, year, 4);
-    put_digits(text + 5, month, 2);
-    put_digits(text + 8, day, 2);
-    put_digits(text + 11, rest / 3600, 2);
-    put_digits(text + 14, rest / 60 % 60, 2);
-    put_digits(text + 17, rest % 60, 2);
+    const unsigned pairs[] = {(unsigned)year / 100, (unsigned)year % 100,  (unsigned)month,
+                              (unsigned)day,        (unsigned)rest / 3600, (unsigned)rest / 60 % 60,
+                              (unsigned)rest % 60};
+    static const size_t AT[ARRAY_LEN(pairs)] = {0, 2, 5, 8, 11, 14, 17};
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
+        digits_put_pair(text + AT[i], pairs[i]);
 }
 
 /* Most times that are written are of the same second as one of the last: now, or as long after as a

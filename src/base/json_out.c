@@ -24,6 +24,12 @@ static size_t unescaped_length(const char *text, size_t len)
         if (bits != 0)
             return i + (size_t)__builtin_ctzll(bits) / 8;
     }
+    if (i > 0) { /* the rest, with some of what was looked at */
+        uint64_t bytes;
+        memcpy(&bytes, text + len - sizeof(bytes), sizeof(bytes));
+        if (escape_bits(le64toh(bytes)) == 0)
+            return len;
+    }
     while (i < len && (unsigned char)text[i] >= 0x20 && text[i] != '"' && text[i] != '\\')
         i++;
     return i;
