@@ -162,7 +162,7 @@ int64_t idem_key_hash(struct str key)
 
 uint64_t idem_raw_hash(struct siphash_key secret, struct str route, struct str body)
 {
-    uint64_t hash = siphash_numbered(secret, siphash(secret, route), body);
+    uint64_t hash = siphash_fast(secret, siphash(secret, route), body);
     return hash != 0 ? hash : 1;
 }
 
