@@ -4,7 +4,6 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/txn/event_json.h"
-#include "core/txn/feed_hold.h"
 #include "domain/timeline.h"
 #include "domain/type_pattern.h"
 #include "store/outbox/deliveries.h"
@@ -23,7 +22,7 @@ enum err fan_out_webhooks_changed(struct tx *tx, int64_t left)
     if (e != ERR_OK || found == (left > 0))
         return e;
     if (left > 0) {
-        e = feed_end(tx, &mark);
+        e = tx_feed_end(tx, &mark);
         return e == ERR_OK ? feed_mark_set(tx->db, FEED_MARK_WEBHOOKS, mark) : e;
     }
     /* A mark that stayed would keep the feed and old runs forever. */
@@ -310,7 +309,7 @@ enum err fan_out_slice(struct fan_out *f, struct tx *tx)
     if (tx->pending->webhooks_changed)
         e = load(f, tx);
     if (e == ERR_OK && f->any)
-        e = feed_end(tx, &end);
+        e = tx_feed_end(tx, &end);
     if (e != ERR_OK || !fan_out_is_behind(f, tx))
         return e;
     struct slice *s = arena_alloc(&tx->arena, sizeof(*s));

@@ -7,17 +7,6 @@
 
 #include <stdlib.h>
 
-enum err feed_end(struct tx *tx, int64_t *ret)
-{
-    if (tx->nums->last_feed < 0) {
-        enum err e = feed_last(tx->db, &tx->nums->last_feed);
-        if (e != ERR_OK)
-            return e;
-    }
-    *ret = tx->nums->last_feed;
-    return ERR_OK;
-}
-
 static enum err lower_to_mark(struct tx *tx, struct str name, bool must_be_there, int64_t *through)
 {
     bool found = false;
@@ -32,7 +21,7 @@ static enum err lower_to_mark(struct tx *tx, struct str name, bool must_be_there
  * bus counts only while a bus is configured. */
 static enum err handled_through(struct tx *tx, int64_t *ret_through, int64_t *ret_end)
 {
-    enum err e = feed_end(tx, ret_end);
+    enum err e = tx_feed_end(tx, ret_end);
     if (e != ERR_OK)
         return e;
     *ret_through = *ret_end;

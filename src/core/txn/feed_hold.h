@@ -5,9 +5,6 @@
 
 #include "core/txn/tx.h"
 
-/* The last row of the feed, including those of this transaction that are written already. */
-MUST_CHECK enum err feed_end(struct tx *tx, int64_t *ret);
-
 /* Removes one slice of old rows that every reader has handled. *ret_more: call it again at once. */
 MUST_CHECK enum err feed_hold_sweep(struct tx *tx, bool *ret_more);
 

@@ -1,8 +1,6 @@
 /* Timers of jobs, written by fold. */
 #include "core/txn/job_timers.h"
 
-#include "core/txn/feed_hold.h"
-
 enum err job_timer_arm(struct tx *tx, const struct timer *timer)
 {
     tx_note_due(tx, timer->due_at);
@@ -48,7 +46,7 @@ static enum err find_again(struct tx *tx)
 enum err job_timers_fold(struct tx *tx)
 {
     int64_t end = 0;
-    enum err e = feed_end(tx, &end);
+    enum err e = tx_feed_end(tx, &end);
     if (e == ERR_OK)
         e = tx->recent_timers->is_lost ? find_again(tx) : write_all(tx);
     if (e == ERR_OK)

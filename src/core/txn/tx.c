@@ -132,9 +132,8 @@ void tx_end(struct tx *tx)
 static enum err write_feed(struct tx *tx)
 {
     struct effect *x = effects_next_unfed(&tx->effects);
-    enum err e = ERR_OK;
-    if (x != NULL && tx->nums->last_feed < 0)
-        e = feed_last(tx->db, &tx->nums->last_feed);
+    int64_t end = 0;
+    enum err e = x != NULL ? tx_feed_end(tx, &end) : ERR_OK;
     struct feed_row rows[FEED_PACK_ROWS_MAX];
     size_t count = 0;
     for (; x != NULL && e == ERR_OK; x = effects_next_unfed(&tx->effects)) {
@@ -260,6 +259,15 @@ enum err tx_runs_through(struct tx *tx, int64_t *ret)
     if (tx->nums->runs_through < 0)
         e = late_index_through(tx->db, &tx->nums->runs_through);
     *ret = tx->nums->runs_through;
+    return e;
+}
+
+enum err tx_feed_end(struct tx *tx, int64_t *ret)
+{
+    enum err e = ERR_OK;
+    if (tx->nums->last_feed < 0)
+        e = feed_last(tx->db, &tx->nums->last_feed);
+    *ret = tx->nums->last_feed;
     return e;
 }
 

@@ -129,6 +129,8 @@ MUST_CHECK enum err tx_new_run(struct tx *tx, int64_t tenant, struct uuid *ret_i
 MUST_CHECK enum err tx_new_entity(struct tx *tx, struct uuid *ret_id, int64_t *ret_num);
 /* The highest number that a run or an entity has. */
 MUST_CHECK enum err tx_last_num(struct tx *tx, int64_t *ret);
+/* The last row of the feed, including those of this transaction that are written already. */
+MUST_CHECK enum err tx_feed_end(struct tx *tx, int64_t *ret);
 
 /* The number of changes so far, to rows and counters. Compare two values to see a change. */
 int64_t tx_changes(const struct tx *tx);

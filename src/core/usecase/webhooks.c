@@ -1,7 +1,6 @@
 /* Webhooks and the log of their deliveries. */
 #include "core/background/fan_out.h"
 #include "core/txn/audit_record.h"
-#include "core/txn/feed_hold.h"
 #include "core/txn/page.h"
 #include "core/txn/render.h"
 #include "core/usecase/use_cases.h"
@@ -130,7 +129,7 @@ static enum err insert_webhook(struct tx *tx, const struct tenant *tenant, struc
 {
     int64_t all = 0;
     w->tenant = tenant->num;
-    enum err e = feed_end(tx, &w->feed_from);
+    enum err e = tx_feed_end(tx, &w->feed_from);
     if (e != ERR_OK)
         return e;
     e = webhooks_insert(tx->db, w);
@@ -190,7 +189,7 @@ static enum err enable(struct tx *tx, struct webhook *w)
     w->disabled_at = w->failing_since = -1;
     w->disabled_reason = STR_NONE;
     tx_note(tx, EFFECT_DELIVERIES_READY); /* what waited when it was disabled */
-    return feed_end(tx, &w->feed_from);
+    return tx_feed_end(tx, &w->feed_from);
 }
 
 static enum err put_webhook(struct op *op, struct tx *tx)
