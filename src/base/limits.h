@@ -343,6 +343,7 @@ enum {
     WHY_HOLDERS_MAX = 20,                 /* holders of slots that are named */
     WHY_PLACE_MAX = 100 * 1000,           /* a place further back is not counted exactly */
     COUNTER_LOG_ROWS_MAX = 64,            /* commits whose counters are in the log before it is folded: a reader of counters reads all of it */
+    COUNTER_LOG_PACKS_MAX = 256,          /* packs of the feed after the last fold: the reader passes over those without counters, 100 µs */
     COUNTER_LOG_TENANTS_MAX = 256,        /* then it is folded too: a millisecond or two */
     COUNTER_LOG_ROW_MAX = 1 * MIB,        /* more than the tenants of one transaction need */
     SETTINGS_KEPT_MAX = 100,              /* earlier settings of a tenant that can be restored */

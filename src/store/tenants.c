@@ -176,23 +176,31 @@ enum err tenants_update_counters(struct db *db, const struct tenant *t)
 
 /* --- the log of counters --- */
 
-enum err counter_log_append(struct db *db, int64_t num, struct str counters)
+enum err counters_folded(struct db *db, int64_t through)
 {
-    static const char SQL[] = "INSERT INTO counter_log (num, counters) VALUES ($1, $2)";
-    return DB_EXEC(db, SQL, NULL, DB_I(num), DB_T(counters));
+    static const char SQL[] = "INSERT INTO indexed (name, through) VALUES ('counters', $1)"
+                              " ON CONFLICT (name) DO UPDATE SET through = excluded.through"
+                              " WHERE indexed.through <> excluded.through";
+    return DB_EXEC(db, SQL, NULL, DB_I(through));
 }
 
-enum err counter_log_clear(struct db *db)
+enum err counters_folded_through(struct db *db, int64_t *ret)
 {
-    static const char SQL[] = "DELETE FROM counter_log";
-    return db_exec_values(db, SQL, NULL, 0, NULL);
-}
-
-enum err counter_log_last(struct db *db, int64_t *ret)
-{
-    static const char SQL[] = "SELECT COALESCE(max(num), 0) FROM counter_log";
+    static const char SQL[] = "SELECT through FROM indexed WHERE name = 'counters'";
     struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
-    *ret = db_next(rows) ? db_count(rows, 0) : 0;
+    *ret = db_next(rows) ? db_int(rows, 0) : 0;
+    return db_rows_end(rows);
+}
+
+enum err counter_log_size(struct db *db, int64_t *ret_packs, int64_t *ret_rows)
+{
+    static const char SQL[] = "SELECT count(*), count(counters) FROM feed_packs WHERE num >"
+                              " COALESCE((SELECT through FROM indexed WHERE name = 'counters'), 0)";
+    struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
+    if (db_next(rows)) {
+        *ret_packs = db_int(rows, 0);
+        *ret_rows = db_int(rows, 1);
+    }
     return db_rows_end(rows);
 }
 

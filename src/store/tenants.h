@@ -1,5 +1,8 @@
 /* Tenants as rows: settings and counters. The counters that the latest commits changed are in a
- * log, one row for each commit, and the columns of the tenants are behind it (docs/adr/032). */
+ * log, and the columns of the tenants are behind it (docs/adr/032). The log is the column
+ * `counters` of the feed's packs above a mark, up to which they are folded into the tenants' rows
+ * (docs/adr/062): JSON, an array of [num, active_runs, queued_runs, rate_full_at] of each tenant
+ * whose counters the commit changed. */
 #ifndef PAWL_STORE_TENANTS_H
 #define PAWL_STORE_TENANTS_H
 
@@ -26,13 +29,12 @@ MUST_CHECK enum err tenants_read_counters(struct db *db, struct tenant *t);
 /* All tenants that the log has. */
 MUST_CHECK enum err tenants_logged(struct db *db, struct arena *arena,
                                    void (*each)(void *ctx, const struct tenant *t), void *ctx);
-/* Row `num` of the log: JSON, an array of [num, active_runs, queued_runs, rate_full_at] of each
- * tenant whose counters changed. */
-MUST_CHECK enum err counter_log_append(struct db *db, int64_t num, struct str counters);
-/* The number of the last row; 0: the log is empty. */
-MUST_CHECK enum err counter_log_last(struct db *db, int64_t *ret);
-/* Every tenant that the log has must be written to its row first. */
-MUST_CHECK enum err counter_log_clear(struct db *db);
+/* The packs above the mark, and those of them that have counters. */
+MUST_CHECK enum err counter_log_size(struct db *db, int64_t *ret_packs, int64_t *ret_rows);
+/* Sets the mark, to the end of the feed. Every tenant that the log has must be written to its row
+ * in the same transaction. */
+MUST_CHECK enum err counters_folded(struct db *db, int64_t through);
+MUST_CHECK enum err counters_folded_through(struct db *db, int64_t *ret);
 
 /* --- lists, with the counters as they are --- */
 

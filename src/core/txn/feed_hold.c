@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "store/outbox/feed.h"
 #include "store/run/timers.h"
+#include "store/tenants.h"
 
 #include <stdlib.h>
 
@@ -38,14 +39,17 @@ enum err feed_hold_sweep(struct tx *tx, bool *ret_more)
     int64_t through = 0;
     int64_t end = 0;
     int64_t removed = 0;
-    int64_t folded = 0;
+    int64_t timers = 0;
+    int64_t counters = 0;
     enum err e = handled_through(tx, &through, &end);
     if (e == ERR_OK)
-        e = timers_folded_through(tx->db, &folded);
+        e = timers_folded_through(tx->db, &timers);
+    if (e == ERR_OK)
+        e = counters_folded_through(tx->db, &counters);
     if (e != ERR_OK)
         return e;
-    e = feed_sweep(tx->db, tx->now_ms - FEED_KEPT_MS, MIN(through, folded), FEED_SWEPT_PER_TURN_MAX,
-                   &removed);
+    e = feed_sweep(tx->db, tx->now_ms - FEED_KEPT_MS, MIN(through, MIN(timers, counters)),
+                   FEED_SWEPT_PER_TURN_MAX, &removed);
     if (e != ERR_OK)
         return e;
     *ret_more = removed == FEED_SWEPT_PER_TURN_MAX;

@@ -5,7 +5,8 @@
 
 #include "core/txn/tx.h"
 
-/* Removes one slice of old rows that every reader has handled. *ret_more: call it again at once. */
+/* Removes one slice of old rows that every reader has handled, and that neither timers nor counters
+ * need any more. *ret_more: call it again at once. */
 MUST_CHECK enum err feed_hold_sweep(struct tx *tx, bool *ret_more);
 
 /* A run or an entity with events that a reader has not handled, from `first_seq` on. */

@@ -129,23 +129,48 @@ void tx_end(struct tx *tx)
     clear_turn(tx);
 }
 
-static enum err write_feed(struct tx *tx)
+/* `counters` goes into the last of the packs, of which *ret_packs says how many there are. */
+static enum err write_packs(struct tx *tx, struct str counters, int64_t *ret_packs)
 {
-    struct effect *x = effects_next_unfed(&tx->effects);
-    int64_t end = 0;
-    enum err e = x != NULL ? tx_feed_end(tx, &end) : ERR_OK;
     struct feed_row rows[FEED_PACK_ROWS_MAX];
     size_t count = 0;
-    for (; x != NULL && e == ERR_OK; x = effects_next_unfed(&tx->effects)) {
+    enum err e = ERR_OK;
+    *ret_packs = 0;
+    for (struct effect *x = effects_next_unfed(&tx->effects); x != NULL && e == ERR_OK;
+         x = effects_next_unfed(&tx->effects)) {
+        if (count == ARRAY_LEN(rows)) {
+            e = feed_insert(tx->db, rows, count, STR_NONE);
+            ++*ret_packs;
+            count = 0;
+        }
         x->events.feed = ++tx->nums->last_feed;
         rows[count++] = (struct feed_row){x->events.feed,      x->tenant,          x->events.owner,
                                           x->events.first_seq, x->events.last_seq, tx->now_ms};
-        if (count < ARRAY_LEN(rows))
-            continue;
-        e = feed_insert(tx->db, rows, count);
-        count = 0;
     }
-    return e == ERR_OK ? feed_insert(tx->db, rows, count) : e;
+    if (e != ERR_OK || count == 0)
+        return e;
+    ++*ret_packs;
+    return feed_insert(tx->db, rows, count, counters);
+}
+
+/* The feed's new rows, and the counters that changed: in the last of them, or in the tenants' rows.
+ */
+static enum err write_feed(struct tx *tx)
+{
+    bool grows = effects_next_unfed(&tx->effects) != NULL;
+    struct str counters = STR_NONE;
+    int64_t end = 0;
+    int64_t packs = 0;
+    if (!grows && tenant_cache_is_flushed(tx->tenants))
+        return ERR_OK;
+    enum err e = tx_feed_end(tx, &end);
+    if (e == ERR_OK)
+        e = tenant_cache_read_log(tx->tenants, tx->db, &tx->arena);
+    if (e == ERR_OK)
+        e = tenant_cache_take(tx->tenants, grows, &counters);
+    if (e == ERR_OK)
+        e = write_packs(tx, counters, &packs);
+    return e == ERR_OK ? tenant_cache_flush(tx->tenants, tx->db, packs, tx->nums->last_feed) : e;
 }
 
 enum err tx_flush(struct tx *tx)
@@ -155,8 +180,6 @@ enum err tx_flush(struct tx *tx)
         e = tx_write_events(tx);
     if (e == ERR_OK)
         e = recent_timers_flush(tx->recent_timers, tx->db, &tx->effects, &tx->arena);
-    if (e == ERR_OK)
-        e = tenant_cache_flush(tx->tenants, tx->db);
     return e == ERR_OK ? write_feed(tx) : e;
 }
 

@@ -6,7 +6,6 @@
 #include "store/copy/merge_numbers.h"
 #include "store/run/late_index.h"
 #include "store/run/slot_holders.h"
-#include "store/tenants.h"
 
 #include <stdlib.h>
 
@@ -15,7 +14,6 @@ enum which_rows {
     OWN_ROWS,   /* not those that a tenant has where it does not live */
     CHAIN_ROWS, /* of the audit trail */
     FEED_ROWS,  /* `column` is a number of the feed */
-    LOG_ROWS,   /* `column` is a number of the log of counters */
     KEY_ROWS,   /* not those that a move has copied from shard 0 */
     FIRST_ROWS, /* of shard 0 */
     NO_ROWS,    /* they are made by merge_finish(), or by the server from other rows */
@@ -35,7 +33,6 @@ static const struct rule {
     {.table = "audit_chains", .gets_more = true},
     {.table = "audit_heads", .which = CHAIN_ROWS},
     {.table = "checkpoints"},
-    {.table = "counter_log", .which = LOG_ROWS, .column = "num"},
     {.table = "dedup"},
     {.table = "dedup_stats"},
     {.table = "dedup_totals"},
@@ -94,6 +91,7 @@ struct places {
     size_t column; /* of the rule, in a row; NOWHERE: it has none */
     size_t tenant;
     size_t route;
+    size_t counters;
 };
 
 struct merge {
@@ -103,7 +101,6 @@ struct merge {
     struct places places[ARRAY_LEN(RULES)];
     struct merge_tenants tenants;
     struct merge_feed *feeds; /* of each shard */
-    int64_t *log_shifts;      /* of each shard */
     int64_t highest;          /* no number above it was given */
 };
 
@@ -126,7 +123,7 @@ static enum err match_tables(struct merge *m, struct problem *p)
             return problem_set(p, ERR_INTERNAL, "The table %.*s cannot be merged",
                                STR_ARG(t->name));
         m->places[i] = (struct places){place_of(t, RULES[i].column), place_of(t, "tenant"),
-                                       place_of(t, "route")};
+                                       place_of(t, "route"), place_of(t, "counters")};
         if (RULES[i].column != NULL && m->places[i].column == NOWHERE)
             return problem_set(p, ERR_INTERNAL, "The table %s has no column %s", RULES[i].table,
                                RULES[i].column);
@@ -148,20 +145,6 @@ bool merge_is_exact(const struct merge *m, size_t table)
 
 /* --- what is known of the shards --- */
 
-/* The logs come one after the other: a tenant is in that of its own shard. */
-static enum err read_logs(struct merge *m)
-{
-    int64_t last = 0;
-    enum err e = ERR_OK;
-    for (size_t i = 0; i < m->count && e == ERR_OK; i++) {
-        int64_t of_shard = 0;
-        m->log_shifts[i] = last;
-        e = counter_log_last(m->shards[i], &of_shard);
-        last += of_shard;
-    }
-    return e;
-}
-
 static enum err read_shards(struct merge *m, struct problem *p)
 {
     enum err e = merge_tenants_read(m->shards, m->count, p, &m->tenants);
@@ -171,8 +154,6 @@ static enum err read_shards(struct merge *m, struct problem *p)
         return e;
     m->highest = merge_tenants_number_chains(&m->tenants, m->highest);
     e = merge_feeds_read(m->shards, m->count, m->feeds);
-    if (e == ERR_OK)
-        e = read_logs(m);
     return e == ERR_OK ? e
                        : problem_set(p, e, "Cannot read the marks of the shards: %s", err_title(e));
 }
@@ -187,10 +168,8 @@ enum err merge_new(struct db *const *shards, size_t count, const struct copy_tab
     m->count = count;
     m->tables = tables;
     m->feeds = calloc(count, sizeof(*m->feeds));
-    m->log_shifts = calloc(count, sizeof(*m->log_shifts));
-    enum err e = m->feeds != NULL && m->log_shifts != NULL
-                     ? match_tables(m, p)
-                     : problem_set(p, ERR_NO_MEMORY, "Out of memory");
+    enum err e =
+        m->feeds != NULL ? match_tables(m, p) : problem_set(p, ERR_NO_MEMORY, "Out of memory");
     if (e == ERR_OK)
         e = read_shards(m, p);
     if (e == ERR_OK)
@@ -206,7 +185,6 @@ void merge_free(struct merge *m)
         return;
     merge_tenants_release(&m->tenants);
     free(m->feeds);
-    free(m->log_shifts);
     free(m);
 }
 
@@ -237,17 +215,19 @@ enum err merge_row(const struct merge *m, size_t shard, size_t table, struct db_
 {
     const struct rule *rule = &RULES[table];
     const struct places *at = &m->places[table];
+    struct db_value none = DB_N();
+    struct db_value *column = at->column != NOWHERE ? &values[at->column] : &none;
     const struct merge_alias *alias =
         at->tenant != NOWHERE ? alias_in(m, shard, &values[at->tenant]) : NULL;
     enum err e = ERR_OK;
     bool copied = false;
-    *ret_keep = rule->which != OWN_ROWS || alias_in(m, shard, &values[at->column]) == NULL;
+    *ret_keep = rule->which != OWN_ROWS || alias_in(m, shard, column) == NULL;
+    if (at->counters != NOWHERE && column->number <= m->feeds[shard].counters)
+        values[at->counters] = DB_N(); /* they are folded in their shard, not in the target */
     if (rule->which == FEED_ROWS)
-        add(&values[at->column], m->feeds[shard].shift);
-    if (rule->which == LOG_ROWS)
-        add(&values[at->column], m->log_shifts[shard]);
+        add(column, m->feeds[shard].shift);
     if (rule->which == KEY_ROWS && shard > 0 && merge_is_of_shard_0(values[at->route].bytes)) {
-        e = was_copied(m, values[at->column].number, &copied);
+        e = was_copied(m, column->number, &copied);
         *ret_keep = !copied;
     }
     if (alias != NULL)

@@ -3,6 +3,7 @@
 
 #include "store/outbox/feed.h"
 #include "store/run/timers.h"
+#include "store/tenants.h"
 
 enum { TENANTS_AT_ONCE = 256 };
 
@@ -28,7 +29,9 @@ static enum err read_feed(struct db *db, struct merge_feed *f)
         e = read_mark(db, FEED_MARK_WEBHOOKS, &f->has_webhooks, &f->webhooks);
     if (e == ERR_OK)
         e = read_mark(db, FEED_MARK_WEBHOOKS_SEQ, &f->has_webhooks_seq, &f->webhooks_seq);
-    return e == ERR_OK ? timers_folded_through(db, &f->timers) : e;
+    if (e == ERR_OK)
+        e = timers_folded_through(db, &f->timers);
+    return e == ERR_OK ? counters_folded_through(db, &f->counters) : e;
 }
 
 /* Parked messages are of rows that may be gone. */
@@ -168,7 +171,10 @@ static enum err put_marks(const struct merge_feed *first, struct db *target)
     if (e == ERR_OK && hooked && first->has_webhooks_seq)
         e = feed_mark_set(target, FEED_MARK_WEBHOOKS_SEQ, first->webhooks_seq);
     /* Timers of the other shards' jobs may be missing: they are looked for when it is opened. */
-    return e == ERR_OK ? timers_folded(target, first->timers) : e;
+    if (e == ERR_OK)
+        e = timers_folded(target, first->timers);
+    /* The first commit finds a long log, and folds it. */
+    return e == ERR_OK ? counters_folded(target, first->counters) : e;
 }
 
 enum err merge_feeds_finish(struct db *const *shards, size_t count, const struct merge_feed *feeds,

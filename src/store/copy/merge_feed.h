@@ -12,7 +12,8 @@ struct merge_feed {
     int64_t swept; /* up to this one rows were removed */
     bool has_bus, has_webhooks, has_webhooks_seq; /* readers; without them their marks are 0 */
     int64_t bus, webhooks, webhooks_seq;
-    int64_t timers; /* the timers of jobs are written up to this one */
+    int64_t timers;   /* the timers of jobs are written up to this one */
+    int64_t counters; /* the counters of tenants are folded up to this one */
 };
 
 /* `ret` has room for one of each shard. */

@@ -66,11 +66,17 @@ const struct invariant INVARIANTS[] = {
      " WHERE t.active_runs <> COALESCE(c.n, 0)"},
     {CHECK_SLOTS, CHECK_FULL | CHECK_QUICK | CHECK_DERIVED,
      "a row of the log of counters is damaged, or is of no tenant",
-     "SELECT NULL, NULL, num, NULL FROM counter_log WHERE " LISTS_ARE_DAMAGED("counters")
+     "SELECT NULL, NULL, num, NULL FROM feed_packs WHERE num > " COUNTERS_THROUGH
+     " AND counters IS NOT NULL AND " LISTS_ARE_DAMAGED("counters")
      " UNION ALL SELECT NULL, NULL, c.tenant, NULL FROM logged_counters c"
      " LEFT JOIN tenants t ON t.num = c.tenant WHERE t.num IS NULL"
      " OR COALESCE(c.active_runs, -1) < 0 OR COALESCE(c.queued_runs, -1) < 0"
      " OR c.rate_full_at IS NULL"},
+    /* With a mark that is too high, the counters of the next commits would be lost. */
+    {CHECK_SLOTS, CHECK_FULL | CHECK_QUICK | CHECK_DERIVED,
+     "counters are marked as folded past the end of the feed, or the mark is lost",
+     "SELECT NULL, NULL, max(through), NULL FROM indexed WHERE name = 'counters'"
+     " HAVING count(*) = 0 OR max(through) > " FEED_END},
     {CHECK_SLOTS, CHECK_FULL | CHECK_QUICK | CHECK_DERIVED,
      "active_runs of a limit is not the number of slots that are held under it",
      "WITH counted AS (SELECT scope, count(*) AS n FROM slots GROUP BY scope)"

@@ -56,6 +56,9 @@
     "(SELECT COALESCE(max(num), 0) FROM (SELECT max(num) AS num FROM feed_packs" \
     " UNION ALL SELECT through FROM feed_marks WHERE name = 'swept') AS ends)"
 
+/* Packs of the feed up to this number say nothing about counters any more. */
+#define COUNTERS_THROUGH "COALESCE((SELECT through FROM indexed WHERE name = 'counters'), 0)"
+
 /* A column of the first place in the queue of a line. */
 #define FIRST_IN_LINE(line, column) \
     "(SELECT q." column " FROM queue q WHERE q.line = " line " ORDER BY q.urgency, q.run LIMIT 1)"

@@ -232,7 +232,9 @@ static enum err mend_counters(struct db *db)
     static const char *const COUNTERS[] = {
         "UPDATE tenants SET rate_full_at = c.rate_full_at FROM logged_counters AS c"
         " WHERE c.tenant = tenants.num AND c.rate_full_at = CAST(c.rate_full_at AS BIGINT)",
-        "DELETE FROM counter_log",
+        "INSERT INTO indexed (name, through) VALUES ('counters', " FEED_END ")"
+        " ON CONFLICT (name) DO UPDATE SET through = excluded.through"
+        " WHERE indexed.through > excluded.through OR EXISTS (SELECT 1 FROM counter_lists)",
         "UPDATE scopes SET active_runs = c.n FROM (SELECT s.num, count(x.run) AS n FROM scopes s"
         " LEFT JOIN slots x ON x.scope = s.num GROUP BY s.num) AS c"
         " WHERE c.num = scopes.num AND scopes.active_runs <> c.n",

@@ -123,21 +123,16 @@ static size_t read_pack(struct db_rows *packs, struct feed_row rows[static FEED_
     return count;
 }
 
-static enum err insert_pack(struct db *db, const struct feed_row *rows, size_t count)
+enum err feed_insert(struct db *db, const struct feed_row *rows, size_t count, struct str counters)
 {
-    static const char SQL[] = COLUMNS_INSERT_WITH("feed_packs", FEED_COLUMNS, "earlier", "$7");
+    static const char SQL[] =
+        COLUMNS_INSERT_WITH("feed_packs", FEED_COLUMNS, "earlier, counters", "$7, $8");
     const struct feed_row *last = &rows[count - 1];
     char text[PACK_TEXT_MAX];
+    assert(count > 0 && count <= FEED_PACK_ROWS_MAX);
     assert(last->num - rows[0].num == (int64_t)count - 1 && last->at == rows[0].at);
-    return DB_EXEC(db, SQL, NULL, FEED_COLUMNS(COLUMN_BIND, last) DB_T(pack(rows, count, text)));
-}
-
-enum err feed_insert(struct db *db, const struct feed_row *rows, size_t count)
-{
-    enum err e = ERR_OK;
-    for (size_t done = 0; done < count && e == ERR_OK; done += FEED_PACK_ROWS_MAX)
-        e = insert_pack(db, rows + done, MIN(count - done, (size_t)FEED_PACK_ROWS_MAX));
-    return e;
+    return DB_EXEC(db, SQL, NULL, FEED_COLUMNS(COLUMN_BIND, last) DB_T(pack(rows, count, text)),
+                   DB_T(counters));
 }
 
 /* --- reading --- */

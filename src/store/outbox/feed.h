@@ -9,7 +9,9 @@
  *   41   7       98304000  1          3         …   (null: this row alone)
  *   44   2       98304512  4          4         …   [[7,-12,1,3],[9,-5000,4,5]]
  *
- * where the second pack has the rows 42, 43 and 44. The view `feed` shows it row by row. */
+ * where the second pack has the rows 42, 43 and 44. The view `feed` shows it row by row. One more
+ * column has nothing to do with the feed: the last pack of a commit carries the counters of tenants
+ * that the commit changed (docs/adr/062). */
 #ifndef PAWL_STORE_OUTBOX_FEED_H
 #define PAWL_STORE_OUTBOX_FEED_H
 
@@ -33,9 +35,11 @@ struct feed_row {
 
 /* A reader of one row reads its pack, so packs are small. */
 enum { FEED_PACK_ROWS_MAX = 64 };
-/* Rows of one moment with numbers that follow each other. They go into packs of
- * FEED_PACK_ROWS_MAX. */
-MUST_CHECK enum err feed_insert(struct db *db, const struct feed_row *rows, size_t count);
+/* A pack: up to so many rows of one moment, with numbers that follow each other. `counters` is what
+ * the commit changes in those of tenants (store/tenants.h); ptr NULL: nothing, or another pack of
+ * the commit has it. */
+MUST_CHECK enum err feed_insert(struct db *db, const struct feed_row *rows, size_t count,
+                                struct str counters);
 /* The highest number so far, removed rows included; 0 when there is none. */
 MUST_CHECK enum err feed_last(struct db *db, int64_t *ret);
 /* Rows above `after`, in order. `each` returns false to stop. */

@@ -17,7 +17,8 @@
 #define OF_TYPE "type IN (SELECT num FROM moving_types)"
 #define OF_CHAIN "tenant IN (SELECT num FROM moving_chains)"
 
-/* Rows that have a number of the feed, which is another one at the target. */
+/* Rows that have a number of the feed, which is another one at the target. What packs say about
+ * counters was folded and stays behind. */
 #define FEED_COLUMNS(num) num " AS num, tenant, run, first_seq, last_seq, at, earlier"
 #define PARKED_COLUMNS(feed) \
     feed " AS feed, seq, \"offer\", message_id, tenant, run, type, reason, attempts, at, again"
@@ -37,7 +38,6 @@ static const struct table {
     {.name = "audit_chains", .rows = OF_TENANT},
     {.name = "audit_heads", .rows = OF_CHAIN},
     {.name = "checkpoints", .rows = OF_RUN},
-    {.name = "counter_log"}, /* was folded */
     {.name = "dedup", .rows = OF_OWNER},
     {.name = "dedup_stats", .rows = OF_TYPE},
     {.name = "dedup_totals", .rows = OF_TYPE},
@@ -224,6 +224,25 @@ static enum err find_tenant(struct moving *m)
     return e;
 }
 
+/* The last number that the feed of a shard has given. */
+#define LAST_OF(shard)                                      \
+    "GREATEST((SELECT max(num) FROM " shard ".feed_packs)," \
+    " (SELECT through FROM " shard ".feed_marks WHERE name = 'swept'), 0)"
+#define LAST_FROM LAST_OF("from")
+#define LAST_TO LAST_OF("to")
+
+/* Counters that are only in the feed of either shard go to their rows, as a fold puts them there:
+ * packs of the source go or are made again, and those of the target get followers. */
+static enum err fold_counters(struct moving *m)
+{
+#define FOLD(shard)                                                                            \
+    "UPDATE " shard ".tenants t SET active_runs = l.active_runs, queued_runs = l.queued_runs," \
+    " rate_full_at = l.rate_full_at FROM " shard ".logged_counters l WHERE l.tenant = t.num;"  \
+    "UPDATE " shard ".indexed SET through = " LAST_OF(shard) " WHERE name = 'counters'"
+    return run(m, FOLD("from") ";" FOLD("to"));
+#undef FOLD
+}
+
 /* A pack has rows of several tenants. Those with rows of this one become packs of one row each. */
 static enum err unpack_feed(struct moving *m)
 {
@@ -236,15 +255,6 @@ static enum err unpack_feed(struct moving *m)
                   "DELETE FROM from.feed_packs WHERE num IN (SELECT num FROM moving_packs);"
                   "INSERT INTO from.feed_packs (num, tenant, run, first_seq, last_seq, at)"
                   " SELECT num, tenant, run, first_seq, last_seq, at FROM moving_feed_rows");
-}
-
-/* Counters that are only in the log go to their rows, as a fold puts them there. */
-static enum err fold_counters(struct moving *m)
-{
-    return run(m, "UPDATE from.tenants t SET active_runs = l.active_runs,"
-                  " queued_runs = l.queued_runs, rate_full_at = l.rate_full_at"
-                  " FROM logged_counters l WHERE l.tenant = t.num;"
-                  "DELETE FROM from.counter_log");
 }
 
 static enum err find_owners(struct moving *m)
@@ -288,14 +298,6 @@ static enum err index_runs(struct moving *m)
 }
 
 /* --- numbers --- */
-
-/* The last number that the feed of a shard has given. */
-#define LAST_FROM                                      \
-    "GREATEST((SELECT max(num) FROM from.feed_packs)," \
-    " (SELECT through FROM from.feed_marks WHERE name = 'swept'), 0)"
-#define LAST_TO                                      \
-    "GREATEST((SELECT max(num) FROM to.feed_packs)," \
-    " (SELECT through FROM to.feed_marks WHERE name = 'swept'), 0)"
 
 /* The tenant's rows of the feed go behind those of the target: `shift` is added to their numbers.
  * `base` comes before the first of them. */
@@ -522,6 +524,7 @@ static enum err set_marks(struct moving *m)
            "UPDATE to.indexed SET through = 0 WHERE name IN ('idempotency', 'run_keys');"
            "UPDATE to.indexed SET through = (SELECT COALESCE(max(num), 0) FROM to.runs)"
            " WHERE name = 'runs';"
+           "UPDATE to.indexed SET through = " LAST_TO " WHERE name = 'counters';"
            "UPDATE from.indexed SET through = LEAST(through,"
            " (SELECT COALESCE(max(num), 0) FROM from.runs)) WHERE name IN ('runs', 'run_keys')");
 }
@@ -549,11 +552,11 @@ enum err postgres_move_tenant(struct postgres_db *db, const struct tenant_move *
     (void)snprintf(m.from, sizeof(m.from), "%s_%zu", db->schema, move->from);
     (void)snprintf(m.to, sizeof(m.to), "%s_%zu", db->schema, move->to);
     static step *const STEPS[] = {
-        begin,         check_tables,    find_tenant,     unpack_feed,
-        fold_counters, index_runs,      find_owners,     find_shift,
-        find_marks,    check_numbers,   keep_numbers,    note_feed,
-        move_rows,     clear_tenant,    copy_lease_keys, keep_last_feed_number,
-        set_marks,     note_and_commit,
+        begin,       check_tables,    find_tenant,     fold_counters,
+        unpack_feed, index_runs,      find_owners,     find_shift,
+        find_marks,  check_numbers,   keep_numbers,    note_feed,
+        move_rows,   clear_tenant,    copy_lease_keys, keep_last_feed_number,
+        set_marks,   note_and_commit,
     };
     enum err e = ERR_OK;
     for (size_t i = 0; i < ARRAY_LEN(STEPS) && e == ERR_OK; i++)

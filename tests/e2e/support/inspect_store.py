@@ -191,9 +191,12 @@ def assert_engine_finds_no_damage(db):
         assert store.find_damage() == []
 
 
-# Before the counters in the rows of tenants are changed past the server: its log of counters is newer than they are.
+# Before the counters in the rows of tenants are changed past the server, or packs of the feed are removed: the log of counters, which is
+# in these packs, is newer than the rows.
 FOLD_COUNTERS = """UPDATE tenants SET active_runs = c.active_runs, queued_runs = c.queued_runs, rate_full_at = c.rate_full_at
-    FROM logged_counters AS c WHERE c.tenant = tenants.num; DELETE FROM counter_log;"""
+    FROM logged_counters AS c WHERE c.tenant = tenants.num;
+    UPDATE indexed SET through = (SELECT COALESCE(max(num), 0) FROM (SELECT max(num) AS num FROM feed_packs
+        UNION ALL SELECT through FROM feed_marks WHERE name = 'swept') AS ends) WHERE name = 'counters';"""
 
 
 def run_id_text(blob):

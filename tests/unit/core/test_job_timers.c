@@ -6,6 +6,7 @@
 #include "core/txn/feed_hold.h"
 #include "core/txn/job_row.h"
 #include "core/txn/job_timers.h"
+#include "store/tenants.h"
 
 enum { TENANT = 7, DUE = 5000 };
 
@@ -279,6 +280,7 @@ static void the_feed_is_kept_as_far_as_timers_need_it(void **state)
     (void)start(&f, 2);
     tx_start(&f.tx, 1000 + FEED_KEPT_MS + 1);
     assert_ok(db_begin(f.db));
+    assert_ok(counters_folded(f.db, 2));
     bool more = false;
     assert_ok(feed_hold_sweep(&f.tx, &more));
     commit(&f);

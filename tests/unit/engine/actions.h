@@ -218,6 +218,7 @@ static inline void tamper(struct fixture *fixture, const char *sql)
 {
     fixture_stop(fixture);
     struct raw raw = raw_open(fixture->file.text);
+    raw_exec(&raw, FOLD_COUNTERS);
     raw_exec(&raw, FOLD_TIMERS);
     raw_exec(&raw, sql);
     raw_close(&raw);

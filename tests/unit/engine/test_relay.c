@@ -437,6 +437,7 @@ static void the_feed_is_swept_up_to_where_the_bus_is(void **state)
     UNTIL(fixture, in_file(fixture, MARK) == in_file(fixture, END));
     fake_set_away(&BUS, true);
     (void)start(fixture, "now");
+    tamper(fixture, "SELECT 1"); /* folds the counters, which hold the feed back too */
     fixture_pass_ms(fixture, INT64_C(1000) + FEED_KEPT_MS);
     let_chores_run(fixture);
     assert_int_equal(in_file(fixture, "SELECT min(num) FROM feed"), in_file(fixture, MARK) + 1);

@@ -201,6 +201,7 @@ static inline struct check_result check_file(const char *path, unsigned depth, s
 /* The beginnings of what is said; each must be unique in the table of invariants. */
 #define TENANT_ACTIVE "active_runs of the tenant"
 #define COUNTER_LOG "a row of the log of counters"
+#define COUNTER_MARK "counters are marked as folded"
 #define LIMIT_ACTIVE "active_runs of a limit"
 #define SLOT_STRAY "a slot under a limit"
 #define SLOT_MISSING "an active run does not hold"
@@ -262,6 +263,10 @@ static inline struct check_result check_file(const char *path, unsigned depth, s
 #define HOLDING_MISSING "the index of active runs lacks"
 #define HOLDING_STRAY "the index of active runs has"
 
+/* A pack of the feed with counters. */
+#define LOGGED \
+    "INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at, counters) VALUES "
+
 struct damage {
     const char *sql;
     const char *found[6]; /* all of it, in the order of the table */
@@ -272,15 +277,21 @@ struct damage {
 static const struct damage DAMAGES[] = {
     {"UPDATE tenants SET active_runs = 4 WHERE num = 1", {TENANT_ACTIVE}},
     {"UPDATE tenants SET active_runs = 0 WHERE num = 2", {TENANT_ACTIVE}},
-    {"INSERT INTO counter_log VALUES (1, '[[1,4,3,0],[2,0,0,0]]'), (2, '[[1,3,3,0]]')", {TENANT_ACTIVE}},
-    {"INSERT INTO counter_log VALUES (1, '[[1,4,')", {COUNTER_LOG}},
-    {"INSERT INTO counter_log VALUES (1, '[[1,3,3]]')", {COUNTER_LOG}},
-    {"INSERT INTO counter_log VALUES (1, '[[1,x,3,0]]')", {COUNTER_LOG}},
-    {"INSERT INTO counter_log VALUES (1, '[[1,,3,0]]')", {COUNTER_LOG}},
-    {"INSERT INTO counter_log VALUES (1, '[[1,3,3,0]],[[2,1,0,0]]')", {COUNTER_LOG}},
-    {"INSERT INTO counter_log VALUES (1, '[[1,3,03,0]]')", {COUNTER_LOG}},
-    {"INSERT INTO counter_log VALUES (1, '[[1,99999999999999999999,3,0]]')", {COUNTER_LOG}},
-    {"INSERT INTO counter_log VALUES (1, '[[9,0,0,0]]')", {COUNTER_LOG}},
+    {LOGGED "(2, 1, 7, 1, 1, 5, '[[1,4,3,0],[2,0,0,0]]'), (3, 1, 7, 1, 1, 5, '[[1,3,3,0]]')", {TENANT_ACTIVE}},
+    {LOGGED "(2, 1, 7, 1, 1, 5, '[[1,4,')", {COUNTER_LOG}},
+    {LOGGED "(2, 1, 7, 1, 1, 5, '[[1,3,3]]')", {COUNTER_LOG}},
+    {LOGGED "(2, 1, 7, 1, 1, 5, '[[1,x,3,0]]')", {COUNTER_LOG}},
+    {LOGGED "(2, 1, 7, 1, 1, 5, '[[1,,3,0]]')", {COUNTER_LOG}},
+    {LOGGED "(2, 1, 7, 1, 1, 5, '[[1,3,3,0]],[[2,1,0,0]]')", {COUNTER_LOG}},
+    {LOGGED "(2, 1, 7, 1, 1, 5, '[[1,3,03,0]]')", {COUNTER_LOG}},
+    {LOGGED "(2, 1, 7, 1, 1, 5, '[[1,99999999999999999999,3,0]]')", {COUNTER_LOG}},
+    {LOGGED "(2, 1, 7, 1, 1, 5, '[[9,0,0,0]]')", {COUNTER_LOG}},
+    {LOGGED "(2, 1, 7, 1, 1, 5, '[[1,-3,3,0]]')", {TENANT_ACTIVE, COUNTER_LOG}},
+    {LOGGED "(2, 1, 7, 1, 1, 5, '[[1,4,'), (3, 1, 7, 1, 1, 5, '[[1,3,3,0]]')", {COUNTER_LOG}},
+    {LOGGED "(2, 1, 7, 1, 1, 5, '[[1,4,');"
+     "UPDATE indexed SET through = 2 WHERE name = 'counters'", {NULL}}, /* was folded */
+    {"UPDATE indexed SET through = 1000000 WHERE name = 'counters'", {COUNTER_MARK}},
+    {"DELETE FROM indexed WHERE name = 'counters'", {COUNTER_MARK}},
     {"UPDATE scopes SET active_runs = 3 WHERE num = 1", {LIMIT_ACTIVE}},
     {"INSERT INTO slots (scope, run) VALUES (2, 7)", {LIMIT_ACTIVE, SLOT_STRAY}},
     {"INSERT INTO slots (scope, run) VALUES (2, 4)", {LIMIT_ACTIVE, SLOT_STRAY}},

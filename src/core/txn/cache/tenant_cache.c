@@ -1,6 +1,7 @@
 /* Tenants that a connection has read. */
 #include "core/txn/cache/tenant_cache.h"
 
+#include "base/digits.h"
 #include "base/hash_map.h"
 #include "base/limits.h"
 #include "store/tenants.h"
@@ -24,13 +25,19 @@ struct tenant_cache {
     struct entry *dirty;
     struct entry *logged;
     int64_t logged_count;
-    int64_t log_rows;
+    int64_t log_packs; /* of the feed since the last fold … */
+    int64_t log_rows;  /* … and those of them that have counters */
     bool log_is_read;
+    bool folds; /* the counters that were taken go to the tenants' rows */
+    struct buf text;
 };
 
 struct tenant_cache *tenant_cache_new(void)
 {
-    return calloc(1, sizeof(struct tenant_cache));
+    struct tenant_cache *cache = calloc(1, sizeof(*cache));
+    if (cache != NULL)
+        buf_init(&cache->text, COUNTER_LOG_ROW_MAX);
+    return cache;
 }
 
 void tenant_cache_free(struct tenant_cache *cache)
@@ -40,6 +47,7 @@ void tenant_cache_free(struct tenant_cache *cache)
     tenant_cache_forget(cache);
     hash_map_release(&cache->by_id);
     hash_map_release(&cache->by_num);
+    buf_release(&cache->text);
     free(cache);
 }
 
@@ -50,8 +58,8 @@ void tenant_cache_forget(struct tenant_cache *cache)
     hash_map_clear(&cache->by_id);
     hash_map_clear(&cache->by_num);
     cache->dirty = cache->logged = NULL;
-    cache->logged_count = cache->log_rows = 0;
-    cache->log_is_read = false;
+    cache->logged_count = cache->log_packs = cache->log_rows = 0;
+    cache->log_is_read = cache->folds = false;
 }
 
 size_t tenant_cache_count(const struct tenant_cache *cache)
@@ -159,7 +167,7 @@ enum err tenant_cache_read_log(struct tenant_cache *cache, struct db *db, struct
         return ERR_OK;
     assert(cache->by_id.count == 0);
     struct log_reading r = {.cache = cache};
-    enum err e = counter_log_last(db, &cache->log_rows);
+    enum err e = counter_log_size(db, &cache->log_packs, &cache->log_rows);
     if (e == ERR_OK && cache->log_rows > 0)
         e = tenants_logged(db, arena, add_logged, &r);
     if (e == ERR_OK && r.full)
@@ -170,51 +178,71 @@ enum err tenant_cache_read_log(struct tenant_cache *cache, struct db *db, struct
     return e;
 }
 
-static enum err append(struct tenant_cache *cache, struct db *db)
+/* Four numbers, with a bracket on each side and a comma behind each. */
+enum { ENTRY_TEXT_MAX = 4 * (DIGITS_MAX + 1) + 2 };
+
+static void put_entry(struct buf *out, const struct tenant *t)
 {
-    struct buf text;
-    buf_init(&text, COUNTER_LOG_ROW_MAX);
-    for (const struct entry *t = cache->dirty; t != NULL; t = t->next_dirty) {
-        const int64_t numbers[] = {t->tenant.num, t->tenant.active_runs, t->tenant.queued_runs,
-                                   t->tenant.rate_full_at_ns};
-        buf_put(&text, t == cache->dirty ? STR("[") : STR(","));
-        for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-            buf_put(&text, i == 0 ? STR("[") : STR(","));
-            buf_put_i64(&text, numbers[i]);
-        }
-        buf_put(&text, STR("]"));
+    const int64_t numbers[] = {t->num, t->active_runs, t->queued_runs, t->rate_full_at_ns};
+    char text[ENTRY_TEXT_MAX];
+    char *at = text;
+    *at++ = '[';
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        at = digits_put(at, numbers[i]);
+        *at++ = i + 1 < ARRAY_LEN(numbers) ? ',' : ']';
     }
-    buf_put(&text, STR("]"));
-    enum err e =
-        buf_ok(&text) ? counter_log_append(db, ++cache->log_rows, buf_str(&text)) : ERR_NO_MEMORY;
-    buf_release(&text);
-    return e;
+    buf_put(out, (struct str){text, (size_t)(at - text)});
 }
 
-static enum err fold(struct tenant_cache *cache, struct db *db)
+static enum err write_text(struct tenant_cache *cache, struct str *ret)
+{
+    buf_clear(&cache->text);
+    for (const struct entry *t = cache->dirty; t != NULL; t = t->next_dirty) {
+        buf_put_char(&cache->text, t == cache->dirty ? '[' : ',');
+        put_entry(&cache->text, &t->tenant);
+    }
+    buf_put_char(&cache->text, ']');
+    if (!buf_ok(&cache->text))
+        return ERR_NO_MEMORY;
+    *ret = buf_str(&cache->text);
+    return ERR_OK;
+}
+
+enum err tenant_cache_take(struct tenant_cache *cache, bool feed_grows, struct str *ret)
+{
+    assert(cache->log_is_read && (feed_grows || cache->dirty != NULL));
+    for (struct entry *t = cache->dirty; t != NULL; t = t->next_dirty)
+        note_logged(cache, t);
+    cache->folds = !feed_grows || cache->log_rows >= COUNTER_LOG_ROWS_MAX ||
+                   cache->log_packs >= COUNTER_LOG_PACKS_MAX ||
+                   cache->logged_count > COUNTER_LOG_TENANTS_MAX;
+    if (cache->folds || cache->dirty == NULL) {
+        *ret = STR_NONE;
+        return ERR_OK;
+    }
+    cache->log_rows++;
+    return write_text(cache, ret);
+}
+
+static enum err fold(struct tenant_cache *cache, struct db *db, int64_t feed_end)
 {
     enum err e = ERR_OK;
     for (const struct entry *t = cache->logged; t != NULL && e == ERR_OK; t = t->next_logged)
         e = tenants_update_counters(db, &t->tenant);
     if (e == ERR_OK)
-        e = counter_log_clear(db);
-    if (e == ERR_OK)
-        log_is_empty(cache);
+        e = counters_folded(db, feed_end);
+    log_is_empty(cache);
+    cache->log_packs = 0;
     return e;
 }
 
-enum err tenant_cache_flush(struct tenant_cache *cache, struct db *db)
+enum err tenant_cache_flush(struct tenant_cache *cache, struct db *db, int64_t packs,
+                            int64_t feed_end)
 {
-    if (cache->dirty == NULL)
-        return ERR_OK;
-    assert(cache->log_is_read);
-    for (struct entry *t = cache->dirty; t != NULL; t = t->next_dirty) {
-        note_logged(cache, t);
+    cache->log_packs += packs;
+    enum err e = cache->folds ? fold(cache, db, feed_end) : ERR_OK;
+    for (struct entry *t = cache->dirty; t != NULL; t = t->next_dirty)
         t->dirty = false;
-    }
-    bool is_full =
-        cache->log_rows >= COUNTER_LOG_ROWS_MAX || cache->logged_count > COUNTER_LOG_TENANTS_MAX;
-    enum err e = is_full ? fold(cache, db) : append(cache, db);
     cache->dirty = NULL;
     return e;
 }

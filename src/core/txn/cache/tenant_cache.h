@@ -1,6 +1,6 @@
 /* Tenants that a connection has read, by name and by number. The writer also keeps their counters
- * here: those that a transaction changed are written once, together, to the log of counters, and
- * now and then all that the log has are written to the tenants' rows and the log is emptied. A
+ * here: those that a transaction changed are written once, together, into the last pack that it
+ * adds to the feed, and now and then all that this log has are folded into the tenants' rows. A
  * rollback forgets all of it, and what the log has is read again before any other tenant. */
 #ifndef PAWL_CORE_TXN_CACHE_TENANT_CACHE_H
 #define PAWL_CORE_TXN_CACHE_TENANT_CACHE_H
@@ -33,8 +33,13 @@ MUST_CHECK enum err tenant_cache_read_log(struct tenant_cache *cache, struct db 
 void tenant_cache_numbered(struct tenant_cache *cache, struct tenant *t);
 /* Its counters changed. */
 void tenant_cache_touch(struct tenant_cache *cache, struct tenant *t);
-/* Writes the counters that changed. After an error, roll back and forget. */
-MUST_CHECK enum err tenant_cache_flush(struct tenant_cache *cache, struct db *db);
+/* The counters that changed, for the last pack that the transaction adds to the feed; ptr NULL:
+ * none did, or the log is to be folded. A transaction that adds nothing folds. Borrowed until it is
+ * called again. Call tenant_cache_flush() when the packs are written, `packs` of them, with the
+ * last number of the feed. After an error, roll back and forget. */
+MUST_CHECK enum err tenant_cache_take(struct tenant_cache *cache, bool feed_grows, struct str *ret);
+MUST_CHECK enum err tenant_cache_flush(struct tenant_cache *cache, struct db *db, int64_t packs,
+                                       int64_t feed_end);
 /* No counter waits to be written. */
 bool tenant_cache_is_flushed(const struct tenant_cache *cache);
 /* Reads all counters again from the tenants' rows. The log must be empty, and no counter may have

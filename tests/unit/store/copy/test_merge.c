@@ -438,6 +438,34 @@ static void clients_of_the_feed_go_on_to_count_as_they_did(void **state)
     assert_int_equal(in_target(&s, "SELECT published FROM moved_feeds WHERE tenant = 514"), 29);
 }
 
+#define COUNTERS(num, counters)                                                                  \
+    "INSERT INTO feed_packs (num, tenant, run, first_seq, last_seq, at, counters) VALUES (" #num \
+    ", 1, 1, 1, 1, 1, '" counters "')"
+#define FOLDED(num) "UPDATE indexed SET through = " #num " WHERE name = 'counters'"
+
+/* What was folded in its shard would be newer than the tenant's row in the target. */
+static void counters_are_those_of_each_shard(void **state)
+{
+    struct shards s = shards_in(state);
+    in_shard(&s, 0, TENANT(256, "a"));
+    in_shard(&s, 0, COUNTERS(8, "[[256,9,9,9]]"));
+    in_shard(&s, 0, FOLDED(8));
+    in_shard(&s, 1, TENANT(257, "b"));
+    in_shard(&s, 1, COUNTERS(4, "[[257,7,7,7]]"));
+    in_shard(&s, 1, COUNTERS(9, "[[257,3,2,1]]"));
+    in_shard(&s, 1, FOLDED(4));
+    in_shard(&s, 2, TENANT(258, "c"));
+    in_shard(&s, 2, COUNTERS(1, "[[258,5,0,0]]"));
+    in_shard(&s, 2, "UPDATE tenants SET active_runs = 6 WHERE num = 258");
+    in_shard(&s, 2, FOLDED(30));
+    (void)merge(&s);
+#define FOUND "SELECT 100 * active_runs + 10 * queued_runs + rate_full_at FROM tenant_counters"
+    assert_int_equal(in_target(&s, FOUND " WHERE id = 'a'"), 0);
+    assert_int_equal(in_target(&s, FOUND " WHERE id = 'b'"), 321);
+    assert_int_equal(in_target(&s, FOUND " WHERE id = 'c'"), 600);
+    assert_int_equal(in_target(&s, "SELECT count(*) FROM feed_packs"), 4);
+}
+
 static void leases_of_all_shards_are_accepted(void **state)
 {
     struct shards s = shards_in(state);
@@ -466,6 +494,7 @@ int main(void)
         folder_test(a_record_that_a_move_has_copied_is_there_once),
         folder_test(every_chain_of_the_audit_trail_stays_whole),
         folder_test(clients_of_the_feed_go_on_to_count_as_they_did),
+        folder_test(counters_are_those_of_each_shard),
         folder_test(leases_of_all_shards_are_accepted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
