@@ -37,7 +37,7 @@ struct front_config {
     const struct api_auth *auth; /* NULL: no keys are needed (--dev) */
     struct str secret;           /* of the cluster */
     struct str session;          /* of this process */
-    struct str url;              /* where it is reached */
+    struct str url;              /* where it reaches itself */
     struct node_client_config client;
     struct front_cluster cluster;
 };

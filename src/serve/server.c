@@ -232,8 +232,11 @@ static enum err open_front(struct server *s, const struct server_config *config,
         .auth = s->identity != NULL ? identity_auth(s->identity) : NULL,
         .secret = node_secret(s->node),
         .session = node_session(s->node),
-        .url = str_of(config->advertise != NULL ? config->advertise : http_server_url(s->http)),
-        .client = {.ca = config->node_ca, .cert = config->tls_cert, .key = config->tls_key},
+        .url = str_of(http_server_url(s->http)),
+        .client = {.self = http_server_url(s->http),
+                   .ca = config->node_ca,
+                   .cert = config->tls_cert,
+                   .key = config->tls_key},
         .cluster = node_front_cluster(s->node),
     };
     s->front = front_new(&front);

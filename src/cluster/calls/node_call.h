@@ -8,6 +8,7 @@ struct node_client;
 struct node_transfer;
 
 struct node_client_config {
+    const char *self; /* where this process listens; whatever certificate it has. NULL: unknown */
     const char *ca;   /* PEM; whose certificates are believed. NULL: the system's */
     const char *cert; /* PEM; shown to nodes that ask for one. NULL: none */
     const char *key;

@@ -3,6 +3,7 @@ import contextlib
 import http.client
 import json
 import signal
+import ssl
 import sys
 import threading
 import uuid
@@ -10,8 +11,9 @@ import uuid
 import pytest
 
 import rawhttp
-from harness import ROOT, ROOT_KEY, together, wait_until
-from nodes import bearer, nodes, owners, requests_waiting, tenants_of_both
+from endpoint import make_certificate
+from harness import ROOT, ROOT_KEY, Server, together, wait_until
+from nodes import bearer, is_settled, nodes, owners, requests_waiting, tenants_of_both
 
 sys.path.append(str(ROOT / "tests/tools"))
 import with_postgres  # noqa: E402
@@ -263,6 +265,50 @@ def test_a_tenant_that_has_only_a_key_yet_is_shown_whatever_shard_it_is_in(postg
                 assert client.get(f"/api/v1/tenants/{name}").json["id"] == name
                 assert client.get(f"/api/v1/tenants/{name}/settings").status == 200
             assert own.get("/api/v1/tenants/nobody").code == root.get("/api/v1/tenants/nobody").code == "TENANT_NOT_FOUND"
+
+
+class SecureServer(Server):
+    """Accepts only clients that have the certificate that it has itself."""
+    def client(self, **kw):
+        c, (cert, key) = super().client(**kw), (self.flags[self.flags.index(name) + 1] for name in ("--tls-cert", "--tls-key"))
+        context = ssl.create_default_context(cafile=cert)
+        context.load_cert_chain(cert, key)
+        c.local.conn = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=c.timeout, context=context)
+        return c
+
+
+def test_nodes_forward_over_tls_to_nodes_that_their_authority_names(postgres, tmp_path):
+    cert, key = make_certificate(tmp_path, "ours")
+    other, _ = make_certificate(tmp_path, "other")
+    flags = ["--tls-cert", cert, "--tls-key", key, "--tls-client-ca", cert, "--node-ca"]
+    with nodes(postgres, tmp_path, *flags, cert, kind=SecureServer, tls=False) as servers:
+        tenants = tenants_of_both(servers)
+        for tenant in tenants:
+            servers[0].client().workflow(tenant)
+            assert [s.client().start(tenant, key="k").json["created"] for s in servers] == [True, False]
+
+        servers[1].stop()
+        servers[1].flags[-1] = other
+        servers[1].start()
+        wait_until(lambda: all(is_settled(s, 2) for s in servers), "both have their share again")
+        answers = [servers[1].client().start(tenant, key="k2") for tenant in tenants]
+        assert {r.code for r in answers if r.status != 200} == {"SHARD_UNAVAILABLE"}
+        again = [servers[0].client().start(tenant, key="k2") for tenant in tenants]
+        assert [r.json["created"] for r in again] == [r.status != 200 for r in answers]  # what was not forwarded was not done
+
+
+def test_a_node_answers_for_all_tenants_whatever_its_certificate_and_its_address_say(postgres, tmp_path):
+    """It asks itself for its own shards: not by the address that others use, and without an authority."""
+    cert, key = make_certificate(tmp_path, "ours")
+    with nodes(postgres, tmp_path, "--tls-cert", cert, "--tls-key", key, "--advertise", "https://pawl.invalid", count=1, kind=SecureServer, tls=False) as (server,):
+        api = server.client()
+        names = {api.tenant() for _ in range(3)}
+        for tenant in names:
+            api.workflow(tenant)
+            api.start(tenant)
+        jobs = api.post("/api/v1/jobs/claim", {"worker_id": "w1", "max": 3}, tenant="*").json["jobs"]
+        assert {job["tenant"] for job in jobs} == names
+        assert api.get("/api/v1/stats", tenant="*").json["total"]["starts"] == 3 and api.get("/api/v1/doctor", tenant="*").json["ok"]
 
 
 def test_a_request_that_claims_to_be_forwarded_is_refused(postgres, tmp_path):

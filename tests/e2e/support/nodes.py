@@ -20,7 +20,7 @@ def make_cluster(postgres, shards):
 
 
 @contextlib.contextmanager
-def nodes(postgres, tmp_path, count=2, **options):
+def nodes(postgres, tmp_path, *flags, count=2, kind=Server, **options):
     """Servers with one store, each with its share of the shards."""
     store = make_cluster(postgres, 8)
     with contextlib.ExitStack() as stack:
@@ -28,7 +28,7 @@ def nodes(postgres, tmp_path, count=2, **options):
         for i in range(count):
             folder = tmp_path / f"n{i}"
             folder.mkdir()
-            s = Server(folder, "--node", f"n{i}", store=store, **options)
+            s = kind(folder, "--node", f"n{i}", *flags, store=store, **options)
             stack.callback(s.close)
             s.start()
             servers.append(s)
