@@ -94,11 +94,11 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def start():
+def start(kind=Cluster):
     """A cluster that runs; stopped and removed at the end."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     folder = pathlib.Path(tempfile.mkdtemp(prefix="pawl-postgres-", dir=memory))
-    cluster = Cluster(folder)
+    cluster = kind(folder)
     try:
         cluster.create()
         cluster.start()
