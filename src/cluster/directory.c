@@ -292,6 +292,18 @@ enum err directory_await_nobody(struct directory *d, struct problem *p)
     return e;
 }
 
+/* Most likely both listen on loopback, or on every address, and advertise that. */
+static void warn_of_shared_url(const struct cluster_view *view, struct str url)
+{
+    for (size_t i = 0; i < view->node_count; i++) {
+        const struct cluster_node *other = &view->nodes[i];
+        if ((int)i != view->self && cluster_node_lives(other) && str_is(url, other->url))
+            LOG(LOG_WARN,
+                "another node has the same address: what is sent to one reaches the other",
+                LOG_Z("node", other->name), LOG_Z("url", other->url));
+    }
+}
+
 enum err directory_join(struct directory *d, struct str name, struct str url, struct problem *p)
 {
     enum err e = cluster_store_join(d->store, name.ptr, url.ptr, p);
@@ -299,6 +311,7 @@ enum err directory_join(struct directory *d, struct str name, struct str url, st
         e = cluster_store_read(d->store, p, &d->view);
     if (e != ERR_OK)
         return e;
+    warn_of_shared_url(&d->view, url);
     d->runs = pthread_create(&d->thread, NULL, run, d) == 0;
     return d->runs ? ERR_OK : problem_set(p, ERR_NO_MEMORY, "Cannot start a thread");
 }

@@ -345,6 +345,13 @@ def test_the_status_of_a_cluster_for_people_and_programs(nodes):
     assert told["nodes"][0]["shards"] == SHARDS and 0 < told["nodes"][0]["lease_ms"] <= 5000
 
 
+def test_a_node_says_that_another_one_advertises_its_address(nodes):
+    nodes.flags = ["--advertise", "http://127.0.0.1:1"]
+    nodes.start("n1", "n2")
+    warning = "another node has the same address"
+    assert warning in nodes.by_name["n2"].log() and "node=n1" in nodes.by_name["n2"].log() and warning not in nodes.by_name["n1"].log()
+
+
 def test_a_command_on_the_store_itself_is_refused_while_a_node_lives(nodes):
     nodes.start("n1")
     tenant = nodes.tenant()
