@@ -16,6 +16,7 @@ import with_postgres  # noqa: E402
 BLOCKS = [b for page in docpages.PAGES for b in docpages.blocks(page) if docpages.is_for_postgres(b)]
 THEIR_DATABASE = "postgres://pawl@db.internal/pawl"
 THEIR_FILE = "/var/lib/pawl/pawl.db"
+THEIR_ADDRESS = "10.0.0.1:7295"
 NOT_OURS = "systemctl"  # of the machine that the page is about
 
 
@@ -25,10 +26,12 @@ def postgres():
         yield cluster
 
 
-def words_of(command, store, file):
-    """The command, with a database and a file that are here."""
-    words = shlex.split(command, comments=True)
-    return [store if w.startswith(THEIR_DATABASE) else w.replace(THEIR_FILE, str(file)) for w in words]
+def words_of(command, store, file, servers):
+    """The command, with a database, a file and addresses that are here."""
+    words = [store if w.startswith(THEIR_DATABASE) else w.replace(THEIR_FILE, str(file)) for w in shlex.split(command, comments=True)]
+    if servers:
+        words = [w.replace(f"http://{THEIR_ADDRESS}", servers[-1].url) for w in words]
+    return [w.replace(THEIR_ADDRESS, "127.0.0.1:0") for w in words]
 
 
 @pytest.mark.sqlite("brings a PostgreSQL server of its own")
@@ -39,7 +42,7 @@ def test_every_command_on_postgresql_works(block, tmp_path, postgres):
     harness.Server(tmp_path, store=f"sqlite:{file}").start().close()  # leaves the file that one begins with
     try:
         for command in docpages.commands(block.text):
-            words = words_of(command, store, file)
+            words = words_of(command, store, file, servers)
             if words[1:2] == ["serve"]:
                 flags = [w for w in words[2:] if w not in ("--store", store)]
                 servers.append(harness.Server(tmp_path, *flags, store=store, tls=False).start())
