@@ -17,7 +17,7 @@ import pytest
 
 import endpoint
 from cli import pawl
-from harness import PATIENCE_S, ROOT, Server, server, wait_until
+from harness import PATIENCE_S, ROOT, Server, server, together, wait_until
 from nats import nats_server
 
 sys.path.append(str(ROOT / "tests/tools"))
@@ -36,8 +36,8 @@ def postgres():
 class Nodes:
     """Nodes of one cluster, by name."""
 
-    def __init__(self, store, folder):
-        self.store, self.folder, self.flags, self.by_name = store, folder, [], {}
+    def __init__(self, store, folder, shards=SHARDS):
+        self.store, self.folder, self.shards, self.flags, self.by_name = store, folder, shards, [], {}
 
     def start(self, *names):
         for name in names:
@@ -64,7 +64,7 @@ class Nodes:
         def even():
             views = [self.owners(name) for name in names]
             count = collections.Counter(views[0].values())
-            return (all(v == views[0] for v in views) and len(views[0]) == SHARDS and set(count) == set(names)
+            return (all(v == views[0] for v in views) and len(views[0]) == self.shards and set(count) == set(names)
                     and max(count.values()) - min(count.values()) <= 1)
         wait_until(even, f"{names} share the shards", max(SERVED_AGAIN_S * 2, PATIENCE_S))
 
@@ -110,6 +110,19 @@ def test_a_cluster_keeps_its_number_of_shards(nodes):
     assert r.code == 0 and r.out == f"The database is a cluster already, with {SHARDS} shards.\n", r
     nodes.start("n1")
     assert len(nodes.cluster("n1")["shards"]) == SHARDS
+
+
+def test_nodes_that_start_at_once_on_an_empty_database_make_one_cluster(postgres, tmp_path):
+    made = Nodes(f"{postgres.url}&schema=c{uuid.uuid4().hex[:20]}", tmp_path, shards=16)
+    names = ["n1", "n2", "n3"]
+    try:
+        together(3, lambda i: made.start(names[i]))
+        logs = [made.by_name[name].log() for name in names]
+        assert sum("initialized the cluster shards=16" in log for log in logs) == 1, logs
+        made.settle(*names)
+    finally:
+        for n in made.running():
+            n.close()
 
 
 def test_shards_are_shared_when_nodes_come_and_handed_over_when_they_stop(nodes):
