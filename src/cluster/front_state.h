@@ -12,7 +12,7 @@ struct visit;
 struct front {
     struct front_config config;
     char session[NODE_SESSION_MAX + 1]; /* of this process */
-    char url[NODE_URL_LEN_MAX + 1];     /* where it is reached */
+    char url[NODE_URL_LEN_MAX + 1];     /* where it reaches itself */
     struct node_auth *auth;
     struct node_client *client;
     struct visit *visits;

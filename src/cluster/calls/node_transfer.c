@@ -4,6 +4,8 @@
 #include "base/env.h"
 #include "base/limits.h"
 
+#include <arpa/inet.h>
+
 /* --- callbacks --- */
 
 /* Called before each time that the request is sent. libcurl sends it again by itself when a kept
@@ -68,6 +70,25 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *ctx)
             (t)->setup = curl_easy_setopt((t)->easy, CURLOPT_##option, value); \
     } while (0)
 
+/* Of a URL with a port. What a name stands for may change, and then somebody else listens there. */
+static bool is_literal_address(const char *url)
+{
+    const char *host = strstr(url, "://");
+    const char *port = strrchr(url, ':');
+    if (host == NULL || port <= host)
+        return false;
+    host += 3;
+    bool v6 = *host == '[';
+    char text[INET6_ADDRSTRLEN];
+    unsigned char address[sizeof(struct in6_addr)];
+    size_t len = (size_t)(port - host) - (v6 ? 2 : 0);
+    if (len >= sizeof(text))
+        return false;
+    memcpy(text, host + v6, len);
+    text[len] = '\0';
+    return inet_pton(v6 ? AF_INET6 : AF_INET, text, address) == 1;
+}
+
 static void set_connection(struct node_transfer *t, const struct node_client_config *config)
 {
     SET(t, PROTOCOLS_STR, "http,https");
@@ -85,7 +106,8 @@ static void set_connection(struct node_transfer *t, const struct node_client_con
         SET(t, CAINFO, config->ca);
     /* Nobody else can listen there. Its certificate may name another host, by which others reach
      * it, and come from an authority that only its clients know. */
-    if (config->self != NULL && strcmp(t->call->url, config->self) == 0) {
+    if (config->self != NULL && strcmp(t->call->url, config->self) == 0 &&
+        is_literal_address(config->self)) {
         SET(t, SSL_VERIFYPEER, 0L);
         SET(t, SSL_VERIFYHOST, 0L);
     }
