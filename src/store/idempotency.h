@@ -16,7 +16,7 @@ struct idem_record {
     struct str key;
     struct str route;
     struct sha256 fingerprint;
-    uint64_t raw_hash; /* 0: of an earlier version, which had another hash */
+    uint64_t raw_hash; /* one of an earlier version matches no request; 0: there is none */
     bool has_run;
     struct uuid run_id;
     int status;

@@ -222,7 +222,8 @@ enum err merge_row(const struct merge *m, size_t shard, size_t table, struct db_
     enum err e = ERR_OK;
     bool copied = false;
     *ret_keep = rule->which != OWN_ROWS || alias_in(m, shard, column) == NULL;
-    if (at->counters != NOWHERE && column->number <= m->feeds[shard].counters)
+    if (rule->which == FEED_ROWS && at->counters != NOWHERE &&
+        column->number <= m->feeds[shard].counters)
         values[at->counters] = DB_N(); /* they are folded in their shard, not in the target */
     if (rule->which == FEED_ROWS)
         add(column, m->feeds[shard].shift);

@@ -174,7 +174,7 @@ static enum err put_marks(const struct merge_feed *first, struct db *target)
     if (e == ERR_OK)
         e = timers_folded(target, first->timers);
     /* The first commit finds a long log, and folds it. */
-    return e == ERR_OK ? counters_folded(target, first->counters) : e;
+    return e == ERR_OK ? counters_folded(target, MIN(first->counters, first->last)) : e;
 }
 
 enum err merge_feeds_finish(struct db *const *shards, size_t count, const struct merge_feed *feeds,

@@ -127,9 +127,9 @@ enum err feed_insert(struct db *db, const struct feed_row *rows, size_t count, s
 {
     static const char SQL[] =
         COLUMNS_INSERT_WITH("feed_packs", FEED_COLUMNS, "earlier, counters", "$7, $8");
+    assert(count > 0 && count <= FEED_PACK_ROWS_MAX);
     const struct feed_row *last = &rows[count - 1];
     char text[PACK_TEXT_MAX];
-    assert(count > 0 && count <= FEED_PACK_ROWS_MAX);
     assert(last->num - rows[0].num == (int64_t)count - 1 && last->at == rows[0].at);
     return DB_EXEC(db, SQL, NULL, FEED_COLUMNS(COLUMN_BIND, last) DB_T(pack(rows, count, text)),
                    DB_T(counters));
