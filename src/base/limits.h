@@ -158,8 +158,8 @@ enum {
     KEY_ROWS_READ_MAX = 32768,            /* runs without a key, or pages of large ones: read at start within a tenth of a second */
     KEY_FILTERS_BYTES_MAX = 64 * MIB,     /* memory for filters: 44 million keys. More are found too, by a read for each large segment */
     KEY_WORK_PAUSE_MS = 20,               /* between slices of merging: 600,000 keys a second */
-    LATE_INDEX_ROWS = 2048,               /* rows that are indexed together: a few milliseconds of work */
-    RECENT_RUNS_MAX = 4096,               /* runs that are not indexed, in memory: past it the index is filled from the rows */
+    LATE_INDEX_ROWS = 4096,               /* rows that are indexed together: a few milliseconds of work, and with many tenants a page for each */
+    RECENT_RUNS_MAX = 8192,               /* runs that are not indexed, in memory: past it the index is filled from the rows */
     TIMERS_FOLDED_TOGETHER = 256,         /* timers that get their rows together: half a millisecond of work, some pages that follow each other */
     RECENT_TIMERS_MAX = 4096,             /* timers without a row, when a fold is kept off; more get a row at once */
     ROW_CACHE_ROWS = 4096,                /* runs and jobs that the writer remembers: those of a thousand runs on their way */
